@@ -242,13 +242,23 @@ PUBLIC int greenroom_start(greenroom_app *app) {
         return fail_child(app, "greenroom_start");
     if (app->is_started)
         return 0;
-    app->is_started = true;
     if (mode_of(app) == MODE_OUTSIDE) {
+        app->is_started = true;
         sd_notify(0, "READY=1");
         return event_local(app, GREENROOM_DID_BECOME_ACTIVE, "launch");
     }
-    int r = call_attach(app);
-    return r < 0 ? r : report(app, "Ready");
+    // call_attach() attaches an app that is started.
+    app->is_started = true;
+    struct call *ready = call_new(app, "Ready", ARGUMENTS_NONE, VALUES_NONE);
+    int r = ready ? call_attach(app) : fail_memory(app);
+    if (r < 0) {
+        app->is_started = false;
+        if (ready)
+            call_free(ready);
+        return r;
+    }
+    call_must(ready);
+    return 0;
 }
 
 PUBLIC int greenroom_stop(greenroom_app *app) {

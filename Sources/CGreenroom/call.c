@@ -173,9 +173,12 @@ void call_done(struct call *call) {
 }
 
 void call_deliver_replies(greenroom_app *app) {
-    while (app->replies) {
-        struct call *call = app->replies;
-        app->replies = call->next;
+    // Outside of Greenroom a call of a handler has its reply at once: the next dispatch delivers that.
+    struct call *replies = app->replies;
+    app->replies = NULL;
+    while (replies) {
+        struct call *call = replies;
+        replies = call->next;
         greenroom_reply reply = {
             .error = call->error, .sentence = call->sentence ? call->sentence : "",
             .error_name = call->error_name ? call->error_name : "", .remaining_usec = call->usec, .data = call->data,

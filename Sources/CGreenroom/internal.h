@@ -25,9 +25,9 @@
 // the processes that were connected to the one before, so the last is shorter than that.
 #define FIRST_PAUSE_USEC (SECOND / 20)
 #define LAST_PAUSE_USEC SECOND
-// Calls that wait for the daemon, and their size. More are refused at once.
+// Calls that wait for the daemon, and their size with the memfds. More are refused at once.
 #define MAX_CALLS 1000
-#define MAX_CALL_BYTES ((size_t)4 << 20)
+#define MAX_CALL_BYTES ((size_t)16 << 20)
 // The texts of one call. greenroomd ends connections that send messages of more than 64 KiB.
 #define MAX_TEXT ((size_t)32 << 10)
 // Events that the program has not handled, and their texts. The daemon has at most 256 that wait; what does not fit is repeated

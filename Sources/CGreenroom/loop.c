@@ -141,7 +141,8 @@ PUBLIC int greenroom_wait(greenroom_app *app, uint64_t timeout_usec) {
 
 static int handle_events(greenroom_app *app) {
     int r = 0;
-    while (r >= 0) {
+    // A handler may fork, and return in the child.
+    while (r >= 0 && mode_of(app) != MODE_CHILD) {
         signals_read(app);
         call_deliver_replies(app);
         task_tell_expired(app);

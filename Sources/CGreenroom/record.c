@@ -34,32 +34,22 @@ int record_read_text(sd_bus_message *message, const char *type, char **ret) {
     return *ret ? 1 : -ENOMEM;
 }
 
-int record_read_number(sd_bus_message *message, const char *type, uint64_t *ret) {
-    if (strcmp(type, "t") != 0)
-        return 0;
-    return sd_bus_message_read(message, "v", "t", ret);
+/// Reads a value of a basic type, if the record has that type.
+static int read_basic(sd_bus_message *message, const char *type, const char *expected, void *ret) {
+    return strcmp(type, expected) == 0 ? sd_bus_message_read(message, "v", expected, ret) : 0;
 }
 
-int record_read_int(sd_bus_message *message, const char *type, int *ret) {
-    if (strcmp(type, "i") != 0)
-        return 0;
-    int32_t value = 0;
-    int r = sd_bus_message_read(message, "v", "i", &value);
-    *ret = value;
-    return r;
-}
+int record_read_number(sd_bus_message *message, const char *type, uint64_t *ret) { return read_basic(message, type, "t", ret); }
 
-int record_read_flag(sd_bus_message *message, const char *type, int *ret) {
-    if (strcmp(type, "b") != 0)
-        return 0;
-    return sd_bus_message_read(message, "v", "b", ret);
-}
+int record_read_int(sd_bus_message *message, const char *type, int *ret) { return read_basic(message, type, "i", ret); }
+
+int record_read_flag(sd_bus_message *message, const char *type, int *ret) { return read_basic(message, type, "b", ret); }
 
 int record_read_span(sd_bus_message *message, const char *type, uint64_t *ret) {
-    if (strcmp(type, "d") != 0)
-        return 0;
     double seconds = 0;
-    int r = sd_bus_message_read(message, "v", "d", &seconds);
+    int r = read_basic(message, type, "d", &seconds);
+    if (r <= 0)
+        return r;
     // A comparison with NaN is false.
     if (seconds >= (double)(UINT64_MAX / SECOND))
         *ret = GREENROOM_UNLIMITED;

@@ -81,8 +81,8 @@ static int save_file(greenroom_app *app, const void *data, size_t size) {
     return r < 0 ? r : 0;
 }
 
-static int save(greenroom_app *app, const char *member, const void *data, size_t size, struct call **ret) {
-    bool is_state = strcmp(member, "SaveState") == 0;
+static int save(greenroom_app *app, bool is_state, const void *data, size_t size, bool is_async, greenroom_reply_handler_t reply,
+                void *userdata) {
     const char *what = is_state ? "The restoration state" : "The snapshot";
     size_t limit = is_state ? MAX_STATE : MAX_SNAPSHOT;
     if (!app)
@@ -93,44 +93,38 @@ static int save(greenroom_app *app, const char *member, const void *data, size_t
         return fail(app, -EMSGSIZE, "%s has %zu bytes; at most %zu are kept.", what, size, limit);
     if (mode_of(app) == MODE_CHILD)
         return fail_child(app, is_state ? "greenroom_save_state" : "greenroom_save_snapshot");
-    struct call *call = call_new(app, member, ARGUMENTS_DESCRIPTOR, VALUES_NONE);
+    struct call *call = call_new(app, is_state ? "SaveState" : "SaveSnapshot", ARGUMENTS_DESCRIPTOR, VALUES_NONE);
     if (!call)
         return fail_memory(app);
+    call->size += size;
     int r = 0;
     if (mode_of(app) == MODE_OUTSIDE)
         r = is_state ? save_file(app, data, size) : 0;
     else if ((call->descriptor = sealed_memfd(is_state ? "state" : "snapshot", data, size)) < 0)
         r = fail(app, call->descriptor, "%s was not saved: %s.", what, strerror(-call->descriptor));
-    if (r < 0)
+    if (r < 0) {
         call_free(call);
-    *ret = call;
-    return r;
+        return r;
+    }
+    return call_finish(call, is_async, reply, userdata);
 }
 
 PUBLIC int greenroom_save_state(greenroom_app *app, const void *data, size_t size) {
-    struct call *call;
-    int r = save(app, "SaveState", data, size, &call);
-    return r < 0 ? r : call_finish(call, false, NULL, NULL);
+    return save(app, true, data, size, false, NULL, NULL);
 }
 
 PUBLIC int greenroom_save_state_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
                                       void *userdata) {
-    struct call *call;
-    int r = save(app, "SaveState", data, size, &call);
-    return r < 0 ? r : call_finish(call, true, reply, userdata);
+    return save(app, true, data, size, true, reply, userdata);
 }
 
 PUBLIC int greenroom_save_snapshot(greenroom_app *app, const void *data, size_t size) {
-    struct call *call;
-    int r = save(app, "SaveSnapshot", data, size, &call);
-    return r < 0 ? r : call_finish(call, false, NULL, NULL);
+    return save(app, false, data, size, false, NULL, NULL);
 }
 
 PUBLIC int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
                                          void *userdata) {
-    struct call *call;
-    int r = save(app, "SaveSnapshot", data, size, &call);
-    return r < 0 ? r : call_finish(call, true, reply, userdata);
+    return save(app, false, data, size, true, reply, userdata);
 }
 
 // MARK: Reading

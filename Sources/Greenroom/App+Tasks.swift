@@ -108,7 +108,8 @@ private struct TaskRequest: Sendable {
     init(_ name: String, _ connection: Connection) {
         var scalars = String.UnicodeScalarView(
             name.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 })
-        while scalars.reduce(0, { $0 + UTF8.width($1) }) > 128 { scalars.removeLast() }
+        var size = scalars.reduce(0) { $0 + UTF8.width($1) }
+        while size > 128, let last = scalars.popLast() { size -= UTF8.width(last) }
         self.name = String(scalars)
         self.connection = connection
     }

@@ -21,9 +21,9 @@ import Glibc
 /// Without Greenroom the same program runs: tasks do nothing, the state is the file `restoration-state` in the first folder of
 /// `STATE_DIRECTORY` (or is not kept), the app becomes active at once, and SIGTERM or Ctrl-C ends `run(_:)`.
 ///
-/// The object may be used on every thread and by every actor; the calls that wait for greenroomd usually take less than a
-/// millisecond, and at most 10s. The library has one thread of its own. Handlers do not run on it, but where `run(_:)`, `handleEvents(with:)`
-/// or the loop over `events` runs. Only the expiration handler of `beginBackgroundTask(named:expirationHandler:)` does.
+/// Every thread and every actor may use the object. A call that waits for greenroomd takes at most 10s. The library has one thread
+/// of its own. Handlers run where `run(_:)`, `handleEvents(with:)` or the loop over `events` runs. Only the expiration handler of
+/// `beginBackgroundTask(named:expirationHandler:)` runs on the thread of the library.
 public final class App: Sendable {
     /// The app of this process.
     public static let shared = App()

@@ -18,8 +18,8 @@
 /// App.shared.run(Reader())
 /// ```
 ///
-/// The methods are called one after the other: by `App.run(_:)` on its thread, or by
-/// `App.handleEvents(with:)` on the actor that awaits it. So a delegate needs no locks and need not be `Sendable`. If a method throws, the error is logged, the event is
+/// The methods are called one after the other: by `App.run(_:)` on its thread, or by `App.handleEvents(with:)` on the actor that
+/// awaits it. So a delegate needs no locks and need not be `Sendable`. If a method throws, the error is logged, the event is
 /// answered, and a wake has failed.
 ///
 /// The delegate of an app whose state belongs to the main actor says so: `final class Reader: @MainActor AppDelegate`.

@@ -51,12 +51,6 @@ extension LifecycleCore {
     /// Whether `requestAbandoned` would change anything: the request waits, or its interruption ends with the connection.
     package func awaitsDisconnect(of request: RequestID) -> Bool { requests[request.number] != nil }
 
-    /// Why an app terminates; `nil`: it does not.
-    package func terminationReason(of app: AppID) -> StateReason? {
-        guard let index = indices[app], case .terminating(let terminating)? = apps[index].execution else { return nil }
-        return terminating.cause.reason
-    }
-
     private func phase(of run: RunID) -> Phase? { runs[run.number].map { apps[$0].phase } }
 
     package func view(of id: AppID, at now: Instant) -> AppView? {

@@ -48,8 +48,8 @@ extension BusPeer {
         return sd_bus_get_n_queued_read(bus, &count) < 0 || count > 0
     }
 
-    /// Begins no further message of the client: it waits in the kernel, for example for the next program. One of which a part has arrived
-    /// is read and handled.
+    /// Stops reading further messages of the client: they wait in the kernel until `endHold`, or for the next program. A message of
+    /// which a part has arrived is read and handled.
     package func hold() {
         transport.setHeld(true)
         update()

@@ -6,6 +6,9 @@ import Posix
 // the sources of the same priority that wait already.
 
 extension BusPeer {
+    /// The reason if the other side has closed the connection.
+    package static let ended = "the connection ended"
+
     /// Reads or writes what is possible, and handles at most one message.
     func turn() {
         guard !isGone, !isInTurn else { return }
@@ -25,6 +28,9 @@ extension BusPeer {
         }
         guard !isGone else { return }
         guard result >= 0 else {
+            if !isOnBus, [ECONNRESET, EPIPE, ENOTCONN, ESHUTDOWN].contains(-result) {
+                return close(reason: Self.ended)
+            }
             let text = SystemError.text(of: -result)
             return close(reason: isOnBus ? text : "it sent bytes that are not a D-Bus message: \(text)")
         }
@@ -74,7 +80,7 @@ extension BusPeer {
         guard !isGone else { return }
         let events = sd_bus_get_events(bus)
         guard sd_bus_is_open(bus) > 0, events >= 0 else {
-            return close(reason: "the connection ended")
+            return close(reason: Self.ended)
         }
         var awaited = DescriptorEvents(rawValue: UInt32(events))
         // If callers ask faster than the bus daemon reads the answers, the daemon has to hold their calls back.

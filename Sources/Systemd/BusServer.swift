@@ -21,7 +21,7 @@ package final class BusServer {
         package var handshake = Duration.seconds(5)
         package var peer = BusLimits()
         package var incoming = IncomingBudget.Limits()
-        /// Whether a descriptor is kept with which a connection can be refused when there are no others. Without one `accept` pauses.
+        /// Whether a spare descriptor is kept, to refuse connections when no other is free. Without it `accept` pauses.
         package var keepsSpare = true
 
         package init() {}

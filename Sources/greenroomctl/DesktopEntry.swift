@@ -13,7 +13,7 @@ struct DesktopEntry {
     init(_ app: AppID, _ schemes: [String], in folder: String, call: String) throws(Failure) {
         self.folder = folder
         path = "\(folder)/greenroom-\(app).desktop"
-        // The characters of an ID need no quotes.
+        // The other characters of an ID need no quotes; one with a backslash is refused before (`Invocation`).
         text = """
             [Desktop Entry]
             Type=Application

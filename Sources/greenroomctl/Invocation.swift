@@ -163,6 +163,10 @@ package struct Invocation: Equatable, Sendable {
         if let name = operands.first, templateName(name) != nil {
             return "--url-scheme: \(escaped(name)) is a template; only an app opens URLs"
         }
+        // A desktop entry has escape sequences of its own.
+        if let name = operands.first, name.contains("\\") {
+            return "--url-scheme: \(escaped(name)): a desktop entry cannot name an app with a backslash"
+        }
         return nil
     }
 

@@ -84,5 +84,7 @@ struct InitTests {
         #expect(wrong.status == 2)
         #expect(wrong.errors.contains("--url-scheme: invalid scheme 'mail to'; expected a scheme such as mailto"))
         #expect(try initialize("worker@", "work").errors.contains("worker@ is a template"))
+        let escaped = try initialize("worker@a\\x2db", "work")
+        #expect(escaped.status == 2 && escaped.errors.contains("cannot name an app with a backslash"))
     }
 }

@@ -151,6 +151,7 @@ struct AppCommandTests {
             echo "status $?" >>$here/lines
             greenroomctl app task copy -- sh -c 'kill -9 $$'; echo "status $?" >>$here/lines
             greenroomctl app task copy -- no-such-command 2>>$here/lines; echo "status $?" >>$here/lines
+            greenroomctl app task copy -- /dev/null 2>>$here/lines; echo "status $?" >>$here/lines
             greenroomctl app events didEnterBackground | \(Self.loop)
             """, app: "NotifyAccess=all")
         _ = try daemon.call("Version")
@@ -164,11 +165,22 @@ struct AppCommandTests {
         try next.writeFile(daemon.root + "/go", "")
         try next.waitUntil("script", is: "suspended")
         #expect(
-            Array(lines(next).prefix(5)) == [
+            Array(lines(next).prefix(7)) == [
                 "infinity", "status 7", "status 137",
                 "greenroomctl: app task: cannot run 'no-such-command': No such file or directory", "status 127",
+                "greenroomctl: app task: cannot run '/dev/null': Permission denied", "status 126",
             ])
         _ = launching
+    }
+
+    @Test("the time of wait passes also without a daemon")
+    func waitsInVain() throws {
+        let daemon = try daemon(
+            "greenroomctl app wait push --timeout 1s; echo \"status $?\" >>$here/lines; exec sleep 1000")
+        _ = try daemon.launch("script")
+        daemon.crash()
+        try wait(daemon, ["status 124"])
+        _ = try daemon.successor()
     }
 
     @Test("when the background time ends, task sends SIGTERM to its command and says so (L22)")

@@ -24,7 +24,6 @@ final class EventList: EventSink {
     func isEntering(_ run: RunID) -> Bool { false }
     func isLaunching(_ run: RunID) -> Bool { false }
     func view(of app: AppID) -> AppView? { nil }
-    func terminationReason(of app: AppID) -> StateReason? { nil }
 }
 
 extension Journal {

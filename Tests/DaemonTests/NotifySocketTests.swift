@@ -61,25 +61,11 @@ struct NotifySocketTests {
 
         /// Sends `READY=1` with a number of descriptors, which are all the socket itself.
         func send(descriptors: Int = 0) throws {
-            var bytes = Array("READY=1".utf8)
-            // A cmsghdr (length, SOL_SOCKET, SCM_RIGHTS), and the descriptors, padded (cmsg(3)).
-            var control: [Int32] = [Int32(16 + 4 * descriptors), 0, SOL_SOCKET, 1]
-            control += [Int32](repeating: sender.raw, count: descriptors + descriptors % 2)
-            let length = bytes.count
-            let sent = bytes.withUnsafeMutableBytes { bytes in
-                control.withUnsafeMutableBytes { control in
-                    var part = iovec(iov_base: bytes.baseAddress, iov_len: length)
-                    return withUnsafeMutablePointer(to: &part) { part in
-                        var message = msghdr()
-                        message.msg_iov = part
-                        message.msg_iovlen = 1
-                        message.msg_control = descriptors == 0 ? nil : control.baseAddress
-                        message.msg_controllen = descriptors == 0 ? 0 : control.count
-                        return sendmsg(sender.raw, &message, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-                    }
-                }
-            }
-            try #require(sent == length)
+            let bytes = Array("READY=1".utf8)
+            let sent = sendMessage(
+                bytes, with: [Int32](repeating: sender.raw, count: descriptors), on: sender.raw,
+                flags: Int32(MSG_DONTWAIT))
+            try #require(sent == bytes.count)
         }
 
         /// Runs the loop until so many datagrams were read.

@@ -3,6 +3,7 @@ import Glibc
 import Linux
 import Posix
 import Systemd
+import TestKit
 
 /// The bytes of D-Bus messages in either byte order, for tests of what no library sends.
 struct RawMessage {
@@ -113,30 +114,7 @@ final class RawSelfClient {
 
     /// Sends bytes with descriptors.
     func send(_ bytes: [UInt8], with descriptors: [Int32]) throws {
-        var bytes = bytes
-        var control = [UInt64](repeating: 0, count: 2 + (descriptors.count + 1) / 2)
-        let length = 16 + 4 * descriptors.count
-        control[0] = UInt64(length)
-        // SOL_SOCKET, SCM_RIGHTS.
-        control[1] = 1 | 1 << 32
-        control.withUnsafeMutableBytes { raw in
-            for (index, one) in descriptors.enumerated() {
-                raw.storeBytes(of: one, toByteOffset: 16 + 4 * index, as: Int32.self)
-            }
-        }
-        let sent = bytes.withUnsafeMutableBytes { bytes in
-            control.withUnsafeMutableBytes { control in
-                var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
-                return withUnsafeMutablePointer(to: &part) { part in
-                    var message = msghdr()
-                    message.msg_iov = part
-                    message.msg_iovlen = 1
-                    message.msg_control = control.baseAddress
-                    message.msg_controllen = (length + 7) / 8 * 8
-                    return sendmsg(socket.raw, &message, Int32(MSG_NOSIGNAL))
-                }
-            }
-        }
+        let sent = sendMessage(bytes, with: descriptors, on: socket.raw)
         guard sent == bytes.count else { throw TestFailure("sendmsg: \(errno)") }
     }
 

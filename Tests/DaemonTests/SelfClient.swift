@@ -18,10 +18,7 @@ final class SelfClient {
         var details: [String: JSONValue]
     }
 
-    static let kinds = [
-        "openURL", "didBecomeActive", "willResignActive", "willEnterForeground", "didEnterBackground", "willTerminate",
-        "memoryWarning", "tasksExpiring", "push", "wake", "notification", "willSuspend", "didResume",
-    ]
+    static let kinds = EventKind.allCases.map(\.rawValue)
 
     init(_ daemon: TestDaemon, _ name: String = "lend") throws {
         bus = try BusConnection(descriptor: Self.borrow(daemon, name), name: "greenroomd")

@@ -95,8 +95,12 @@ struct ConcurrencyTests {
             await Task.yield()
             loop.cancel()
             await loop.value
-            App.shared.stop()
-            for await _ in App.shared.events { Issue.record("an unexpected event") }
+            kill(getpid(), SIGTERM)
+            var reasons: [String] = []
+            for await event in App.shared.events {
+                if case .willTerminate(let reason, _) = event { reasons.append(reason) }
+            }
+            #expect(reasons == ["SIGTERM"])
         }
     }
 

@@ -8,15 +8,13 @@ final class NotifySocket {
     private let directory: String
 
     /// Binds the socket and sets `NOTIFY_SOCKET`.
-    ///
-    /// - Parameter abstract: whether the address is an abstract name (unix(7)) and not a path.
-    init(abstract: Bool = false) throws {
+    init() throws {
         directory = makeTemporaryFolder("greenroom-notify")
         let path = directory + "/notify"
         descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-        let result = try bindSocket(descriptor, path, abstract: abstract)
+        let result = try bindSocket(descriptor, path)
         try #require(result == 0, "bind \(path): error \(errno)")
-        setenv("NOTIFY_SOCKET", (abstract ? "@" : "") + path, 1)
+        setenv("NOTIFY_SOCKET", path, 1)
     }
 
     deinit {
@@ -36,14 +34,14 @@ final class NotifySocket {
     }
 }
 
-private func bindSocket(_ descriptor: Int32, _ path: String, abstract: Bool) throws -> Int32 {
+private func bindSocket(_ descriptor: Int32, _ path: String) throws -> Int32 {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    let name = (abstract ? [0] : []) + Array(path.utf8)
+    let name = Array(path.utf8)
     let capacity = MemoryLayout.size(ofValue: address.sun_path)
     try #require(name.count < capacity, "the path \(path) is too long for a socket")
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-    let size = MemoryLayout<sa_family_t>.size + name.count + (abstract ? 0 : 1)
+    let size = MemoryLayout<sa_family_t>.size + name.count + 1
     return withUnsafePointer(to: address) { pointer in
         pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(size)) }
     }

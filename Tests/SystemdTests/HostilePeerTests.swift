@@ -203,22 +203,7 @@ struct HostilePeerTests {
     }
 
     private func sendDescriptor(_ descriptor: Int32, on socket: Int32, with bytes: [UInt8] = [0x6c]) -> Bool {
-        var bytes = bytes
-        // A cmsghdr (length, SOL_SOCKET, SCM_RIGHTS), and a descriptor, padded (cmsg(3)).
-        var control: [Int32] = [20, 0, SOL_SOCKET, 1, descriptor, 0]
-        return bytes.withUnsafeMutableBytes { bytes in
-            control.withUnsafeMutableBytes { control in
-                var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
-                return withUnsafeMutablePointer(to: &part) { part in
-                    var message = msghdr()
-                    message.msg_iov = part
-                    message.msg_iovlen = 1
-                    message.msg_control = control.baseAddress
-                    message.msg_controllen = 20
-                    return sendmsg(socket, &message, Int32(MSG_NOSIGNAL)) == bytes.count
-                }
-            }
-        }
+        sendMessage(bytes, with: [descriptor], on: socket) == bytes.count
     }
 
     @Test("a peer that does not read its signals is disconnected, and other peers receive all of them")

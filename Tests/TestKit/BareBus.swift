@@ -20,6 +20,30 @@ package enum BareBus {
     }
 }
 
+/// Sends bytes with descriptors (SCM_RIGHTS, cmsg(3)).
+/// - Returns: the result of sendmsg(2).
+package func sendMessage(
+    _ bytes: [UInt8], with descriptors: [Int32], on socket: Int32, flags: Int32 = 0
+) -> Int {
+    var bytes = bytes
+    // A cmsghdr: length, SOL_SOCKET, SCM_RIGHTS.
+    var control: [Int32] = [Int32(16 + 4 * descriptors.count), 0, SOL_SOCKET, 1] + descriptors
+    if !descriptors.count.isMultiple(of: 2) { control.append(0) }
+    return bytes.withUnsafeMutableBytes { bytes in
+        control.withUnsafeMutableBytes { control in
+            var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
+            return withUnsafeMutablePointer(to: &part) { part in
+                var message = msghdr()
+                message.msg_iov = part
+                message.msg_iovlen = 1
+                message.msg_control = descriptors.isEmpty ? nil : control.baseAddress
+                message.msg_controllen = descriptors.isEmpty ? 0 : control.count
+                return sendmsg(socket, &message, Int32(MSG_NOSIGNAL) | flags)
+            }
+        }
+    }
+}
+
 /// Raises this process's soft limit of open files to the hard limit.
 /// - Returns: the limit.
 @discardableResult

@@ -100,6 +100,13 @@ static int listen_for_messages(void) {
     return messages;
 }
 
+/// Calls again, as a program that polls something does.
+static void reply_again(greenroom_app *own, const greenroom_reply *reply, void *userdata) {
+    (void)reply, (void)userdata;
+    count++;
+    CHECK(greenroom_remaining_time_async(own, reply_again, NULL) == 0);
+}
+
 /// Without Greenroom.
 static void outside(void) {
     int messages = listen_for_messages(), one = 1;
@@ -143,6 +150,11 @@ static void outside(void) {
     CHECK(greenroom_dispatch(app) == 0 && !is_readable(greenroom_get_fd(app)));
     greenroom_app_free(app);
     app = new_app();
+    count = 0;
+    CHECK(greenroom_start(app) == 0 && greenroom_remaining_time_async(app, reply_again, NULL) == 0);
+    CHECK(greenroom_dispatch(app) == 1 && count <= 2);
+    greenroom_app_free(app);
+    app = new_app();
     CHECK(greenroom_catch_signals(app) == 0 && raise(SIGTERM) == 0 && greenroom_run(app) == 0);
     greenroom_app_free(app);
 }
@@ -172,6 +184,16 @@ static void away(void) {
     CHECK(r == -ENOBUFS && i == 998 && has_lost && strstr(greenroom_last_error(app), "too many calls"));
     CHECK(greenroom_task_begin(app, "work", &task) == -ENOBUFS && !task);
     // Free waits for a second.
+    greenroom_app_free(app);
+    // The memory of a queued state counts.
+    static char image[1 << 20];
+    app = new_app();
+    greenroom_set_log(app, ignore_warnings, NULL);
+    for (i = 0; i <= 16 && (r = greenroom_save_snapshot_async(app, image, sizeof image, NULL, NULL)) == 0; i++)
+        ;
+    CHECK(r == -ENOBUFS && i == 15);
+    // What an app must report is queued however much waits.
+    CHECK(greenroom_start(app) == 0);
     greenroom_app_free(app);
 }
 

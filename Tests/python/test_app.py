@@ -3,6 +3,7 @@ import asyncio
 import json
 import math
 import os
+import socket
 import threading
 import time
 import unittest
@@ -162,7 +163,7 @@ class Sync(AppTest):
         app = self.app()
         with self.assertRaisesRegex(greenroom.Refused, "too many calls"):
             for _ in range(1001):
-                app._send("EndTask", "s", ["a"])
+                app._send("SetStateSummary", "s", ["a"])
 
     def test_a_thousand_status_texts_are_one_call(self):
         # Nothing accepts the connection meanwhile, so the calls stay in the queue.
@@ -183,6 +184,40 @@ class Sync(AppTest):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
         self.assertEqual(app.remaining_time, 1)
 
+    def test_a_forked_child_does_not_act_for_its_parent(self):
+        self.fake(GREETING)
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(notify.close)
+        notify.setblocking(False)
+        notify.bind("\0greenroom-test-%d" % os.getpid())
+        os.environ["NOTIFY_SOCKET"] = "@greenroom-test-%d" % os.getpid()
+        self.addCleanup(os.environ.pop, "NOTIFY_SOCKET")
+        app = self.app()
+        app.start()
+        child = os.fork()
+        if child == 0:
+            app.status("child")
+            app.heartbeat()
+            refused = 0
+            for function in (lambda: app.save(1), app.restore, app.drop_state):
+                try:
+                    function()
+                except greenroom.Error:
+                    refused += 1
+            app.stop()
+            os._exit(0 if refused == 3 else 1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertRaises(BlockingIOError, notify.recv, 4096)
+
+    def test_answers_and_ends_of_tasks_are_queued_however_many_calls_wait(self):
+        self.fake("connect\npause 0.5")
+        app = self.app()
+        for _ in range(1000):
+            app._send("SetStateSummary", "s", ["a"])
+        app._send("EndTask", "s", ["a"])
+        app._send("Answer", "ta{sv}", [1, {}])
+        app.stop()
+
     def test_handlers_take_as_many_arguments_as_they_want(self):
         app = self.app()
         with self.assertRaisesRegex(TypeError, "gets 1 arguments"):
@@ -191,7 +226,7 @@ class Sync(AppTest):
         app.on_url(lambda: None)
 
 
-class Last(AppTest):
+class LaunchEnvironment(AppTest):
     def test_the_launch_is_in_the_environment(self):
         receipt = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"greenroom-receipt-{os.getpid()}")
         with open(receipt, "w", encoding="utf-8") as file:

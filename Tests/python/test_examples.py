@@ -15,6 +15,11 @@ reply a{sv} [{"app": "test", "run": 1, "serial": 1}]
 expect Ready
 """
 END = 'terminate\nended\nexit 0\n'
+NO_STATE = "error org.greenroom.Error.NotFound There is none."
+
+
+def started(state=NO_STATE):
+    return f"connect\nexpect GetState\n{state}\n{ATTACH}"
 
 
 class Examples(unittest.TestCase):
@@ -37,10 +42,7 @@ class Examples(unittest.TestCase):
         source.write_bytes(data)
         copy.write_bytes(data[:65_536])
         self.play("uploader.py", f"""
-connect
-expect GetState
-state ["{source}"]
-{ATTACH}
+{started('state ["%s"]' % source)}
 expect BeginTask ["upload", "$task"]
 reply t [30000000]
 expect SetStatus ["{source}: 97 KiB"]
@@ -54,26 +56,20 @@ expect SaveState ["[]"]
         source.parent.mkdir()
         source.write_bytes(b"x" * 100_000)
         self.play("uploader.py", f"""
-connect
-expect GetState
-error org.greenroom.Error.NotFound There is none.
-{ATTACH}
+{started()}
 event 2 openURL {{"url": "upload:{source}"}}
 expect SaveState ["[\\"{source}\\"]"]
 expect BeginTask ["upload", "$task"]
-reply t [30000000]
+ignore
 event 3 tasksExpiring {{"names": ["upload"], "remainingSeconds": 5.0}}
+reply t [30000000]
 expect SetStatus "*"
-expect EndTask "*"
-terminate
-""")
+expect EndTask ["$task"]
+{END}""")
 
     def test_the_feed_reader_keeps_each_headline_once(self):
         self.play("feed.py", f"""
-connect
-expect GetState
-state ["old"]
-{ATTACH}
+{started('state ["old"]')}
 event 2 push {{"id": 1, "payload": "old"}}
 expect Answer [2, {{"result": "no-data"}}]
 event 3 push {{"id": 2, "payload": "new"}}
@@ -84,16 +80,12 @@ expect Answer [3, {{"result": "new-data"}}]
 
     def test_the_kiosk_saves_its_page(self):
         self.play("kiosk/kiosk.py", f"""
-connect
-expect GetState
-error org.greenroom.Error.NotFound There is none.
-{ATTACH}
+{started()}
 event 2 openURL {{"url": "kiosk:7"}}
 event 3 didEnterBackground
 expect SaveState ["{{\\"seconds\\":0,\\"page\\":\\"7\\"}}"]
 expect Answer [3, {{}}]
-terminate
-""")
+{END}""")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@
  *
  * - They return 0 or a positive number, or a negative errno. -EPERM: greenroomd refused the request, and greenroom_last_error()
  *   is its sentence. -ETIMEDOUT: greenroomd did not answer within 10 s, for example because it is being restarted; the app
- *   continues to run. -ENOBUFS: more than 1,000 calls or 4 MiB of them wait for greenroomd. -EINVAL: an argument is invalid.
+ *   continues to run. -ENOBUFS: more than 1,000 calls or 16 MiB of them wait for greenroomd. -EINVAL: an argument is invalid.
  *   -ENOMEM.
  * - Outside of Greenroom, and in a child made by fork, the object is inert: the same program runs, tasks and reports do
  *   nothing, and the state is a file. greenroom_is_inert() describes it.
@@ -62,7 +62,7 @@ typedef enum greenroom_kind {
     GREENROOM_WILL_RESIGN_ACTIVE = 3,   /* It stops being active. cause: interruption or background */
     GREENROOM_WILL_ENTER_FOREGROUND = 4, /* It returns from the background */
     GREENROOM_DID_ENTER_BACKGROUND = 5, /* It has left the foreground: save the state. remaining_usec to answer. Answered */
-    GREENROOM_WILL_TERMINATE = 6,       /* It will be ended, and killed once it has answered. reason, remaining_usec. Answered */
+    GREENROOM_WILL_TERMINATE = 6,       /* It will be ended, and may be killed once it has answered. reason, remaining_usec. Answered */
     GREENROOM_MEMORY_WARNING = 7,       /* Memory is short. level: warning or critical */
     GREENROOM_TASKS_EXPIRING = 8,       /* The background time ends with these tasks open. names, remaining_usec */
     GREENROOM_PUSH = 9,                 /* A push has arrived. payload, id. Answered with a result */
@@ -148,8 +148,9 @@ greenroom_app *greenroom_app_free(greenroom_app *app);
  * status, heartbeat and stopping go there as well; the state is the file restoration-state in the folder STATE_DIRECTORY, if
  * that is set; all else succeeds without effect.
  *
- * In a child made by fork, the functions of the loop and of the state, and greenroom_answer(), return -ECHILD; all else
- * succeeds without effect. The child may free the object.
+ * In a child made by fork, these return -ECHILD: the functions of the state, and greenroom_run(), greenroom_start(),
+ * greenroom_dispatch(), greenroom_wait(), greenroom_catch_signals(), greenroom_request_end() and greenroom_answer(). All others
+ * succeed without effect. The child may free the object.
  */
 int greenroom_is_inert(greenroom_app *app);
 

@@ -14,7 +14,7 @@ final class AppConnections {
 
     func remove(_ peer: BusPeer) { owners[ObjectIdentifier(peer)] = nil }
 
-    /// The run's connections that the caller belongs to; `nil`: its run is over.
+    /// The transport of the run whose connection made the call; `nil`: that run is over.
     subscript(call: MethodCall) -> ConnectionTransport? { owners[ObjectIdentifier(call.peer)]?.value }
 
     private func makeObjects() -> BusObjects {

@@ -1,11 +1,8 @@
+import Control
 import LifecycleCore
 import Systemd
 
-/// The kinds of events that an app can get over its connection. The raw values are words of org.greenroom.Self1.
-enum EventKind: String, CaseIterable, Hashable {
-    case openURL, didBecomeActive, willResignActive, willEnterForeground, didEnterBackground, willTerminate
-    case memoryWarning, tasksExpiring, push, wake, notification, willSuspend, didResume
-
+extension EventKind {
     init(_ notice: Notice) {
         self =
             switch notice {
@@ -119,7 +116,7 @@ struct AppEvent: Hashable {
 
     /// The details as the signal has them.
     func details(at now: Duration) -> [(String, Variant)] {
-        let seconds = Variant.double(until.map { max(.zero, $0 - now).inSeconds } ?? .infinity)
+        let seconds = until.map { max(.zero, $0 - now).variant } ?? .double(.infinity)
         switch content {
         case .notification(let kind, let payload, let id):
             return kind == Notification.push
@@ -137,16 +134,9 @@ struct AppEvent: Hashable {
             case .tasksExpiring: return [("names", .strings(names)), ("remainingSeconds", seconds)]
             case .openURL(let url): return [("url", .string(url))]
             case .didResume(let time, let changed):
-                return [("suspendedSeconds", .double(time.inSeconds)), ("changed", .strings(changed))]
+                return [("suspendedSeconds", time.variant), ("changed", .strings(changed))]
             }
         }
-    }
-}
-
-extension Duration {
-    fileprivate var inSeconds: Double {
-        let (seconds, attoseconds) = components
-        return Double(seconds) + Double(attoseconds) / 1e18
     }
 }
 

@@ -1,3 +1,4 @@
+import Control
 import LifecycleCore
 
 /// What the next daemon needs of the connections of a run, beside its events and tasks.

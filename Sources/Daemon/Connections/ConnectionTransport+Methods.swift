@@ -7,8 +7,9 @@ import Systemd
 /// The methods of org.greenroom.Self1. A refusal is an error with a sentence for the caller, and a warning in the app's log and
 /// its status.
 extension ConnectionTransport {
-    /// The longest token of a task, and the longest state summary, in bytes.
+    /// The longest token of a task, in bytes.
     private static let maximumToken = 64
+    /// The most kinds in the option `handles`.
     private static let maximumKinds = 64
     /// The longest name of a library that is logged, in bytes.
     private static let maximumLibrary = 128
@@ -222,7 +223,8 @@ extension ConnectionTransport {
         }
         switch addition {
         case .refused(let reason): throw refuse(.invalidArgument, call, reason)
-        case .stored(_, let problem):
+        case .stored(let written, let problem):
+            limiter.charge(bytes: written)
             if let problem { run.socket.warn(problem) }
             call.reply()
         }

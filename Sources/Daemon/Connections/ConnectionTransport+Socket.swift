@@ -71,29 +71,21 @@ extension ConnectionTransport {
         beginning.removeAll { $0.call.peer === peer }
         detach(peer)
         // That is how programs end their connections.
-        if reason != "the connection ended", !SystemError.isOfDisconnect(reason) {
+        if reason != BusPeer.ended {
             run.socket.warn("a connection of process \(peer.credentials?.pid ?? 0) was closed: \(reason)")
         }
     }
 
-    /// Whether clients that connect to the path reach this daemon.
-    var isInPlace: Bool { server?.isInPlace ?? true }
-
     /// Makes the socket again, if its file was removed. The connections stay, and belong to the old one: so they end, and their
     /// clients connect again.
     func listenAgain() throws {
-        guard server != nil, !isInPlace else { return }
-        removePeers()
+        guard let old = server, !old.isInPlace else { return }
         try listen()
-    }
-
-    private func removePeers() {
-        for peer in server?.peers ?? [] {
+        for peer in old.peers {
             context.connections.remove(peer)
             detach(peer)
         }
-        server?.leaveInPlace()
-        server = nil
+        old.leaveInPlace()
     }
 
     /// The run is over: its connections end, and its socket and records are removed.
@@ -115,13 +107,6 @@ extension ConnectionTransport {
             _ = try removeFile(at: path)
             _ = try removeFile(at: folder, folder: true)
         }
-    }
-}
-
-extension SystemError {
-    /// Whether a reason for the end of a connection says that the other side has closed it.
-    fileprivate static func isOfDisconnect(_ reason: String) -> Bool {
-        [ECONNRESET, EPIPE, ENOTCONN, ESHUTDOWN].contains { reason.hasSuffix(text(of: $0)) }
     }
 }
 

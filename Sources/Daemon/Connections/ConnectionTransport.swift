@@ -1,9 +1,11 @@
+import Control
 import LifecycleCore
 import Linux
 import Posix
 import Systemd
 
-/// The connections of the processes of one run (`GREENROOM_BUS_ADDRESS`): their socket, what they report to the app, and what the app says.
+/// The connections of the processes of one run (`GREENROOM_BUS_ADDRESS`): their socket, the events that are sent to the app, and
+/// the calls that it makes.
 ///
 /// It decides nothing about the lifecycle: a notice of the core goes over the connections if one of them handles its kind,
 /// otherwise as a signal (`RunController.notify`). Everything that a client needs to continue after the death of the daemon is
@@ -21,8 +23,8 @@ final class ConnectionTransport {
     static let maximumConnections = 8
     /// How long the clients of the previous daemon have to connect again, before their notices go as signals.
     static let reconnectTime = Duration.seconds(3)
-    /// How long an app may take to connect: until then pushes and notifications are kept for it.
-    static let youth = Duration.seconds(60)
+    /// How long after a launch events are kept for an app that has not connected yet.
+    static let connectTime = Duration.seconds(60)
 
     unowned let run: RunController
     let path: String
@@ -161,13 +163,14 @@ final class ConnectionTransport {
     private func closeTransitions() { queue.remove { $0.kind == .didEnterBackground } }
 
     private func describe(_ event: inout AppEvent) {
+        guard [.didEnterBackground, .willTerminate, .tasksExpiring].contains(event.kind) else { return }
         let view = context.events.view(of: run.app)
         let now = loop.now()
         switch event.kind {
         case .didEnterBackground: event.until = view?.deadline.map { now + $0.remaining }
         case .willTerminate:
             event.until = view?.deadline.map { now + $0.remaining }
-            event.reason = context.events.terminationReason(of: run.app)?.rawValue ?? ""
+            event.reason = view?.terminationReason?.rawValue ?? ""
         case .tasksExpiring:
             event.until = view?.backgroundTimeRemaining.map { now + $0 }
             event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
@@ -186,8 +189,8 @@ final class ConnectionTransport {
         // The previous daemon has recorded it, and not the others of the same effect.
         if queue.events.contains(where: { $0.effect == effect && $0.content == event.content }) { return true }
         let isHandled = record.handled.contains(event.kind)
-        let isYoung = !hasAttached && loop.now() - record.launch.began < Self.youth
-        if isHandled || isYoung { return add(event, effect) }
+        let mayConnect = !hasAttached && loop.now() - record.launch.began < Self.connectTime
+        if isHandled || mayConnect { return add(event, effect) }
         // It has made no connection until now: what was kept for one is in its inbox.
         if !hasAttached { queue.remove { !$0.isSent } }
         return false

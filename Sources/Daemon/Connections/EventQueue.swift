@@ -1,3 +1,4 @@
+import Control
 import LifecycleCore
 
 /// The events of a run: those that wait for a connection, those that wait for their answer, and the last ones that were sent.

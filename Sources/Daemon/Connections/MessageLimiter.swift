@@ -9,24 +9,24 @@ struct MessageLimiter {
     private(set) var end = Duration.zero
     private var messages = 0
 
-    /// Counts a message.
-    /// - Returns: whether it is the last one that is read in this second.
+    /// Counts a message. What was counted above the limit counts in the next second.
+    /// - Returns: whether no more are read in this second.
     mutating func count(at now: Duration) -> Bool {
-        if now >= end { (end, messages) = (now + .seconds(1), 0) }
+        if now >= end { (end, messages) = (now + .seconds(1), max(0, messages - Self.perSecond)) }
         messages += 1
         return messages >= Self.perSecond
     }
+
+    /// Counts bytes that were written to a file for the app.
+    mutating func charge(bytes: Int) { messages += bytes / NotifySocket.bytesPerMessage }
 }
 
 extension ConnectionTransport {
-    /// The most descriptors of the app that are still to be closed. With more than that its messages wait.
-    private static let maximumClosing = 256
-
     /// A message has arrived. After too many the rest waits in the sockets until the second is over.
     func countMessage() {
         let isFull = limiter.count(at: loop.now())
         let closing = run.socket.closer.pending
-        guard isFull || closing > Self.maximumClosing, pause?.isArmed != true else { return }
+        guard isFull || closing > NotifySocket.maximumClosing, pause?.isArmed != true else { return }
         run.socket.warn(
             isFull
                 ? "the app sent \(MessageLimiter.perSecond) messages over its connections within 1s; the rest waits"
@@ -37,7 +37,7 @@ extension ConnectionTransport {
     }
 
     private func endPause() {
-        if run.socket.closer.pending > Self.maximumClosing {
+        if run.socket.closer.pending > NotifySocket.maximumClosing {
             pause?.arm(at: loop.now() + .seconds(1))
         } else {
             for peer in server?.peers ?? [] { peer.endHold() }

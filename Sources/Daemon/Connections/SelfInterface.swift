@@ -24,7 +24,6 @@ struct SelfInterface {
         _ results: [String] = [], takesDescriptors: Bool = false,
         _ body: @escaping (ConnectionTransport, MethodCall) throws(BusError) -> Void
     ) -> BusMethod {
-        // Both or neither have names (`BusMethod`).
         BusMethod(
             name, in: input, out: output, arguments: arguments, results: results, access: .anyone,
             takesDescriptors: takesDescriptors

@@ -3,8 +3,8 @@ import LifecycleCore
 import Linux
 import Posix
 
-/// What apps say about their state for their next launch (`SetStateSummary`): two files for each app in the state folder, that
-/// of the process before, and one with `~next` of the one that runs.
+/// The state summaries of apps (`SetStateSummary`). Each app has two files in the state folder: `ID`, which the previous process
+/// has set, and `ID~next`, which the current one has.
 final class SummaryStore {
     /// The longest summary in bytes.
     static let maximumBytes = 1024
@@ -37,9 +37,9 @@ final class SummaryStore {
     }
 
     /// The app is no longer known.
-    func remove(_ app: AppID) {
-        _ = try? removeFile(at: path(app))
-        _ = try? removeFile(at: path(app) + Self.next)
+    func remove(_ app: AppID) throws(SystemError) {
+        _ = try removeFile(at: path(app))
+        _ = try removeFile(at: path(app) + Self.next)
     }
 
     private func path(_ app: AppID) -> String { folder + "/" + app.name }

@@ -13,8 +13,6 @@ protocol EventSink: AnyObject {
     func isLaunching(_ run: RunID) -> Bool
     /// An app as the core sees it now; `nil`: it is not known.
     func view(of app: AppID) -> AppView?
-    /// Why an app terminates; `nil`: it does not.
-    func terminationReason(of app: AppID) -> StateReason?
 }
 
 /// Performs the core's effects.
@@ -123,7 +121,6 @@ final class CoreDriver: EventSink {
     func isEntering(_ run: RunID) -> Bool { core.isEntering(run) || !isIdle }
     func isLaunching(_ run: RunID) -> Bool { core.isLaunching(run) || !isIdle }
     func view(of app: AppID) -> AppView? { core.view(of: app, at: now) }
-    func terminationReason(of app: AppID) -> StateReason? { core.terminationReason(of: app) }
 
     // MARK: Recovery
 

@@ -81,16 +81,16 @@ final class FolderGuard {
 }
 
 extension RunController {
-    /// Makes the notify socket and the inbox again, if they were removed. Processes of the app that have opened the old socket
+    /// Makes the inbox and the sockets of the run again, if they were removed. Processes of the app that have opened the old socket
     /// send to it in vain; those that use the path do not.
     fileprivate func makeFilesAgain() {
         attempt {
             try inbox.makeAgain()
-            try connections.listenAgain()
             if exists(at: socket.path) { return }
             try socket.bindAgain(owner: owner)
             context.store.remove(RecoveredDescriptors.notifySocket(id))
             context.store.store(socket.descriptor, RecoveredDescriptors.notifySocket(id))
         }
+        attempt { try connections.listenAgain() }
     }
 }

@@ -46,10 +46,10 @@ final class NotifySocket {
     private static let bytesPerLine = 1024
     /// Bytes that are written to a file for the app, and that count as one message. One snapshot of the largest size
     /// counts as half of the messages of a second.
-    private static let bytesPerMessage = 16 << 10
+    static let bytesPerMessage = 16 << 10
     /// The most descriptors of the app that are still to be closed. With more than that its messages wait: one datagram
     /// brings up to 253 descriptors (SCM_MAX_FD, unix(7)).
-    private static let maximumClosing = 256
+    static let maximumClosing = 256
     /// The most datagrams that are read before other sources of the loop are served.
     private static let datagramsPerTurn = 64
     /// How often messages of other processes are logged.

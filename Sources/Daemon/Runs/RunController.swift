@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import LifecycleCore
 import Linux
@@ -294,8 +295,8 @@ final class RunController {
         }
     }
 
-    /// Sends a notice over the connections of the app, or as a signal. A memory warning has one signal for both levels, so the level is written to the inbox
-    /// first (L36).
+    /// Sends a notice over the connections of the app, or as a signal. A memory warning has one signal for both levels, so the
+    /// level is written to the inbox first (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
         let isTaken = connections.take(notice, effect)
         guard case .memoryWarning(let level) = notice else {
@@ -434,27 +435,9 @@ extension RunController: SignalTransportDelegate {
     func sendsAgain(_ notice: Notice) {
         context.journal.log(
             .notice, MessageID.recovered, app: app,
-            "the previous greenroomd ended while it sent \(notice.name): it is sent again, so the app may receive it twice"
+            "the previous greenroomd ended while it sent \(EventKind(notice).rawValue): it is sent again, so the app may receive it twice"
         )
     }
 
     func logWarning(_ sentence: String) { context.journal.logWarning(sentence, app: app) }
-}
-
-extension Notice {
-    /// As UIKit names it.
-    fileprivate var name: String {
-        switch self {
-        case .willResignActive: "willResignActive"
-        case .didEnterBackground: "didEnterBackground"
-        case .willEnterForeground: "willEnterForeground"
-        case .didBecomeActive: "didBecomeActive"
-        case .willTerminate: "willTerminate"
-        case .memoryWarning: "memoryWarning"
-        case .tasksExpiring: "tasksExpiring"
-        case .openURL: "openURL"
-        case .willSuspend: "willSuspend"
-        case .didResume: "didResume"
-        }
-    }
 }

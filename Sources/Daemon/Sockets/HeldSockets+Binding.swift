@@ -143,7 +143,7 @@ extension HeldSockets {
         if entry.problem != problem {
             journal.log(
                 .error, MessageID.warning, app: entry.app,
-                "cannot listen at \(entry.address): \(problem); it is tried again, and the app is not launched before")
+                "cannot listen at \(entry.address): \(problem); retrying, and the app is not launched until then")
         }
         entry.fail(problem, now: loop.now())
         if !hasRun(entry.app) { for other in entries[entry.app] ?? [] { removeFromSet(other) } }
@@ -170,8 +170,9 @@ extension HeldSockets {
         }
     }
 
-    /// Resets what has waited for `ConnectionWaitSec=` at the other sockets of the app: the core, which resets connections
-    /// otherwise, does not know of them. As there is an attempt at least once in a minute, none waits for longer than a minute more.
+    /// Resets connections that have waited for `ConnectionWaitSec=` at the other sockets of the app. The core does not know of
+    /// them, because none is reported to it while a socket is missing. Binding is tried at least once a minute, so none waits for
+    /// more than a minute longer.
     private func rejectLateConnections(_ entry: HeldSocketEntry) {
         guard let since = entry.failingSince, let wait = settings[entry.app]?.connectionWait, !hasRun(entry.app),
             loop.now() - since >= wait, hasWaitingConnection(entry.app)

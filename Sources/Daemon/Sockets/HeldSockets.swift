@@ -153,9 +153,11 @@ final class HeldSockets {
     func passed(to app: AppID) throws -> [PassedDescriptor] {
         guard let own = entries[app] else { return [] }
         rejecting.remove(app)
-        prepare(app)
         // One that waits for its next attempt does not wait for longer than the launch.
-        change(app) { for entry in own where entry.socket == nil { bind(entry, isFree: true) } }
+        change(app) {
+            for entry in own where entry.socket == nil && entry.retryAt != nil { bind(entry, isFree: true) }
+        }
+        prepare(app)
         let name = settings[app]?.name ?? Self.name(nil, app)
         let isNonBlocking = settings[app]?.made.isNonBlocking ?? false
         return try own.map { entry in

@@ -139,7 +139,7 @@ class App:
             connection.reattach()
             connection.call("Ready")
         else:
-            _storage.notify("READY=1")
+            _storage.notify("READY=1", unless=bool(self._address))
             self._put(Event(0, "didBecomeActive", {"cause": "launch"}))
 
     def run(self) -> Awaitable[None]:
@@ -231,7 +231,7 @@ class App:
     def stop(self) -> None:
         """Ends `run()`, and tells Greenroom that the app ends by itself."""
         self._send("Stopping", latest=True)
-        _storage.notify("STOPPING=1", unless=self.in_greenroom)
+        _storage.notify("STOPPING=1", unless=bool(self._address))
         self._ended = True
         self._put(None)
 
@@ -274,14 +274,23 @@ class App:
 
     # ---- The connection
 
+    def _is_outside(self) -> bool:
+        """Whether Greenroom did not launch this process. Raises Error in a child made by fork."""
+        if self._address and not self.in_greenroom:
+            raise Error("this is a child of the process that takes part")
+        return not self._address
+
     def _connected(self) -> Connection | None:
+        # Before the lock: in a child made by fork, a thread that does not exist there may hold it.
+        if not self.in_greenroom:
+            return None
         with self._lock:
-            if self._connection is None and self.in_greenroom:
+            if self._connection is None:
                 self._connection = Connection(
                     self._address, self._options, self._received, self._events.qsize, self._attached
                 )
                 atexit.register(self._leave)
-            return self._connection if self.in_greenroom else None
+            return self._connection
 
     def _options(self) -> dict[str, _wire.Variant] | None:
         if not self._started:
@@ -357,7 +366,7 @@ class App:
     def status(self, text: str) -> None:
         """Sets the text that `greenroomctl status` shows."""
         self._send("SetStatus", "s", [text], latest=True)
-        _storage.notify("STATUS=" + " ".join(text.split()), unless=self.in_greenroom)
+        _storage.notify("STATUS=" + " ".join(text.split()), unless=bool(self._address))
 
     def summary(self, text: str) -> None:
         """Describes the state of the app for its next process, which finds it as `last_summary`; at most 1 KiB."""
@@ -367,7 +376,7 @@ class App:
     def heartbeat(self) -> None:
         """Tells that the app is alive, for WatchdogSec=."""
         self._send("Heartbeat", latest=True)
-        _storage.notify("WATCHDOG=1", unless=self.in_greenroom)
+        _storage.notify("WATCHDOG=1", unless=bool(self._address))
 
     def idle(self, idle: bool = True) -> None:
         """Hints that the app has nothing to do until something arrives."""
@@ -385,11 +394,11 @@ class App:
     def save_bytes(self, state: bytes) -> None:
         """Saves a restoration state that the app encodes itself, for `restore_bytes()`."""
         _storage.check_size("the restoration state", state, 1 << 20)
-        if self.in_greenroom:
+        if self._is_outside():
+            _storage.save(state)
+        else:
             with _storage.sealed("state", state) as descriptor:
                 self._call("SaveState", "h", [0], descriptor)
-        else:
-            _storage.save(state)
 
     def restore(self, default: Any = None) -> Any:
         """Returns what `save()` saved in an earlier process of the app, or `default`. An app that does not want it does not ask."""
@@ -402,7 +411,7 @@ class App:
 
     def restore_bytes(self) -> bytes | None:
         """Returns the restoration state as bytes, or None if there is none."""
-        if not self.in_greenroom:
+        if self._is_outside():
             return _storage.load()
         try:
             return _storage.content(self._call("GetState").descriptors)
@@ -413,10 +422,10 @@ class App:
 
     def drop_state(self) -> None:
         """Removes the restoration state, so that the next process begins anew."""
-        if self.in_greenroom:
-            self._call("DropState")
-        else:
+        if self._is_outside():
             _storage.drop()
+        else:
+            self._call("DropState")
 
     def save_snapshot(self, image: bytes) -> None:
         """Saves a picture of the app, at most 8 MiB, that is shown while it returns. Without Greenroom it does nothing."""

@@ -30,6 +30,8 @@ INTERFACE = "org.greenroom.Self1"
 # Calls that wait for the daemon, and their size. More are refused at once.
 MAX_CALLS = 1000
 MAX_BYTES = 4 << 20
+# Never refused: greenroomd waits for them, and the number of events, tasks and other calls limits theirs.
+UNLIMITED = frozenset({"Answer", "EndTask", "Ready", "Stopping"})
 # The texts of one call. greenroomd ends connections that send messages of more than 64 KiB.
 MAX_TEXT = 32 << 10
 # Events that the program has not handled. The daemon has at most 256 that wait; the rest are repeated after a reconnect.
@@ -129,7 +131,8 @@ class Connection:
                     self._size += len(call.data) - len(other.data)
                     self._queue[number] = call
                     return
-            if len(self._queue) + len(self._open) >= MAX_CALLS or self._size + len(call.data) > MAX_BYTES:
+            is_full = len(self._queue) + len(self._open) >= MAX_CALLS or self._size + len(call.data) > MAX_BYTES
+            if is_full and call.member not in UNLIMITED:
                 raise Refused("org.freedesktop.DBus.Error.LimitsExceeded", f"{call.member}: too many calls wait for greenroomd")
             self._queue.append(call)
             self._size += len(call.data)
@@ -155,8 +158,8 @@ class Connection:
             self._thread.join()
 
     def _wake(self) -> None:
-        # A full socket wakes the thread as well.
-        with contextlib.suppress(BlockingIOError):
+        # A full socket wakes the thread as well; a closed one has no thread to wake.
+        with contextlib.suppress(OSError):
             self._wake_writer.send(b"\0")
 
     def forked(self) -> None:
@@ -224,9 +227,13 @@ class Connection:
         """Before anything else a new connection attaches; then it repeats the calls whose replies are missing."""
         options = self._attach()
         with self._lock:
-            repeated = [call for call in self._open.values() if call.member != "Attach"]
+            calls = list(self._open.values())
             self._open.clear()
-            self._queue.extendleft(reversed(repeated))
+            for call in reversed(calls):
+                if call.member == "Attach":
+                    self._size -= len(call.data)
+                else:
+                    self._queue.appendleft(call)
             self._options = None
         if options is not None:
             self._front(options)

@@ -29,11 +29,11 @@ final class AppClient {
         bus = try Self.connect(path, until: EventLoop.now() + Self.reconnectTime)
     }
 
-    /// - Parameter limit: until when to wait for a daemon; `nil`: as long as it takes.
-    private static func connect(_ path: String, until limit: Duration?) throws(Failure) -> BusConnection {
+    /// - Parameter limit: until when to wait for a daemon.
+    private static func connect(_ path: String, until limit: Duration) throws(Failure) -> BusConnection {
         var (delay, refusals) = (delays.first, 0)
         while true {
-            let isLast = limit.map { EventLoop.now() >= $0 || refusals >= maximumRefusals } ?? false
+            let isLast = EventLoop.now() >= limit || refusals >= maximumRefusals
             if let bus = try attempt(path, isLast: isLast, &refusals) { return bus }
             poll(nil, 0, delay)
             delay = min(2 * delay, delays.last)
@@ -59,9 +59,6 @@ final class AppClient {
             "greenroomd at \(escaped(path)) refused the connection: this is no process of the app, or the app has too "
                 + "many connections.", hint: "The log of the app has the reason.")
     }
-
-    /// Connects to the next daemon, however long it takes until there is one.
-    func reconnect() throws(Failure) { bus = try Self.connect(path, until: nil) }
 
     /// Connects to the next daemon, if there is one.
     func reconnectIfListening() throws(Failure) -> Bool {

@@ -4,12 +4,8 @@ import Systemd
 
 /// An event of the app, as it is printed.
 struct AppEvent {
-    /// The kinds of events, in the order of DBUS.md.
-    static let kinds = [
-        "openURL", "didBecomeActive", "willResignActive", "willEnterForeground", "didEnterBackground", "willTerminate",
-        "memoryWarning", "tasksExpiring", "push", "wake", "notification", "willSuspend", "didResume",
-    ]
-    static let tasksExpiring = "tasksExpiring"
+    static let kinds = EventKind.allCases.map(\.rawValue)
+    static let tasksExpiring = EventKind.tasksExpiring.rawValue
 
     let serial: UInt64
     let kind: String

@@ -124,7 +124,10 @@ extension Session {
             case .over: return Self.timedOut
             case .failed(let error):
                 guard error.isOfLostConnection else { throw AppClient.failure(error) }
-                try client.reconnect()
+                while try !client.reconnectIfListening() {
+                    if let deadline, EventLoop.now() >= deadline { return Self.timedOut }
+                    if isOutputClosed(after: 200) { return 1 }
+                }
             }
         }
     }
@@ -151,12 +154,10 @@ extension Session {
         do throws(SystemError) {
             let file =
                 try name == "-" ? Descriptor.duplicate(of: STDIN_FILENO) : Descriptor.open(path(name), O_RDONLY)
-            bytes = try read(file, limit: Self.maximumState + 1)
+            bytes = try file.readAll(limit: Self.maximumState, path: nil)
         } catch {
+            if error.errno == EFBIG { throw Failure("app save: the state has more than 1 MiB, and is not kept") }
             throw Failure("app save: cannot read \(escaped(name)): \(error)")
-        }
-        guard bytes.count <= Self.maximumState else {
-            throw Failure("app save: the state has more than 1 MiB, and is not kept")
         }
         let state: SharedDescriptor
         do throws(SystemError) {
@@ -168,17 +169,6 @@ extension Session {
     }
 
     private func path(_ name: String) -> String { environment.absolutePath(name) }
-
-    private func read(_ file: borrowing Descriptor, limit: Int) throws(SystemError) -> [UInt8] {
-        var (bytes, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 65536))
-        while bytes.count < limit {
-            let count = Glibc.read(file.raw, &chunk, chunk.count)
-            if count < 0, errno == EINTR { continue }
-            guard try checkErrno(count, "read") > 0 else { break }
-            bytes += chunk.prefix(count)
-        }
-        return bytes
-    }
 
     private func restore(_ client: AppClient, _ name: String) throws(Failure) -> Int32 {
         guard let file = try client.state() else {

@@ -6,6 +6,7 @@ import Systemd
 final class TaskRun {
     /// The exit status if the task or the command cannot be started, as of env(1) and timeout(1).
     static let failed: Int32 = 125
+    private static let notExecutable: Int32 = 126
     private static let notFound: Int32 = 127
     /// How often a lost connection is tried again, in milliseconds.
     private static let retry: Int32 = 200
@@ -51,7 +52,7 @@ final class TaskRun {
         if problem == 0 {
             var isConnected = true
             while status == nil { isConnected = serve(isConnected) }
-            if !isConnected { try? client.reconnect() }
+            if !isConnected, !waitForDaemon() { return status ?? Self.failed }
         }
         // The app may be ending: then the task ends with it.
         _ = try? client.call("EndTask", [.string(token)], mayBeOver: true)
@@ -59,9 +60,27 @@ final class TaskRun {
             let reason = String(cString: strerror(problem))
             throw Failure(
                 "app task: cannot run '\(escaped(command[0]))': \(reason)",
-                status: problem == ENOENT ? Self.notFound : Self.failed)
+                status: Self.status(ofProblem: problem))
         }
         return status ?? Self.failed
+    }
+
+    private static func status(ofProblem errno: Int32) -> Int32 {
+        switch errno {
+        case ENOENT: notFound
+        case EACCES, ENOEXEC: notExecutable
+        default: failed
+        }
+    }
+
+    /// The command has ended: waits for a daemon that ends its task.
+    /// - Returns: false after a signal, because the daemon may stay away.
+    private func waitForDaemon() -> Bool {
+        while (try? client.reconnectIfListening()) != true {
+            var polled = pollfd(fd: Signals.output, events: Int16(POLLIN), revents: 0)
+            if poll(&polled, 1, Self.retry) > 0, Signals.take().contains(where: { $0 != SIGCHLD }) { return false }
+        }
+        return true
     }
 
     /// Takes part for the end of the background time, and begins the task. A task that is begun again is the same one.
