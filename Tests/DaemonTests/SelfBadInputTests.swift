@@ -157,6 +157,20 @@ struct SelfBadInputTests {
         try stage.expectNothingLeft()
     }
 
+    @Test("states that are copied count as messages by their size")
+    func largeStates() throws {
+        let stage = try SelfStage()
+        let client = try stage.active()
+        let bytes = [UInt8](repeating: 0, count: 8 << 20)
+        let image = SharedDescriptor(try MemoryFile.sealed("greenroom-test", bytes))
+        try stage.daemon.eventually("the app has to wait") {
+            try client.call("SaveSnapshot", [.descriptor(image)])
+            let warning = try stage.daemon.status("mail")["lastWarning"]?.stringValue
+            return warning?.contains("messages over its connections within 1s; the rest waits") == true
+        }
+        try stage.ping()
+    }
+
     @Test("descriptors in the authentication, or within a message, end the connection")
     func misplacedDescriptors() throws {
         let stage = try SelfStage()

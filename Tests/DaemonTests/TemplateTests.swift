@@ -68,10 +68,13 @@ struct TemplateTests {
         let (app, launches) = ("worker@1", daemon.state + "/launches/worker@1")
         try daemon.launch(app)
         #expect(exists(at: launches) && exists(at: daemon.runtime + "/inbox/" + app))
+        let summaries = daemon.state + "/summaries"
+        try createDirectories(at: summaries)
+        for name in [app, app + "~next"] { try replaceFile(at: summaries + "/" + name, with: Array("page 1".utf8)) }
         #expect(try daemon.terminate(app)["outcome"]?.stringValue == "ended")
         #expect(try daemon.listed().isEmpty)
         #expect(daemon.failure("Status", [.string(app)]) == "UnknownApp")
-        #expect(!exists(at: launches))
+        #expect(!exists(at: launches) && entries(of: summaries).isEmpty)
         try daemon.eventually("the inbox is removed") { entries(of: daemon.runtime + "/inbox").isEmpty }
         #expect(try daemon.receipts(app).count == 1)
         #expect(exists(at: daemon.state + "/apps/worker/1"))
