@@ -64,15 +64,16 @@ private final class Footprint {
 
     /// Counts the wakeups of both daemons in the same time. A wakeup is a context switch of a thread; greenroomd must have none.
     func countWakeups(seconds: Int) throws {
+        try greenroom.awaitEndOfHelpers()
         let before = (try greenroom.switches(), try supervisor.switches())
         rest(microseconds: seconds * 1_000_000)
         let after = (try greenroom.switches(), try supervisor.switches())
-        let ours = after.0 - before.0
+        let ours = after.0.wakeups(since: before.0)
         bench.report.add(
             Figure(
                 name: "wakeups in \(seconds) s, \(many) suspended (must be 0)", unit: .wakeupsPerSecond,
                 ours: Double(ours) / Double(seconds), peer: "supervisord",
-                theirs: Double(after.1 - before.1) / Double(seconds), isRequired: ours == 0))
+                theirs: Double(after.1.wakeups(since: before.1)) / Double(seconds), isRequired: ours == 0))
     }
 
     /// Measures launches while many apps are suspended, which should not make a difference.

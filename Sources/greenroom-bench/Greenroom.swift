@@ -38,7 +38,8 @@ final class Greenroom {
 
     func stop() { server.stop() }
     func pss() throws -> Double { try server.pss() }
-    func switches() throws -> UInt64 { try server.switches() }
+    func switches() throws -> ContextSwitches { try server.switches() }
+    func awaitEndOfHelpers() throws { try server.awaitEndOfHelpers() }
     /// The process of the daemon.
     var pid: Int32 { server.process.pid }
 
@@ -89,12 +90,17 @@ final class Greenroom {
     /// Launches apps into the background, at most 32 at a time, and waits until they are suspended.
     func suspendAll(_ apps: [String]) throws {
         var pending: [BusConnection.Pending] = []
+        var left = Set(apps)
+        // The connection keeps a limited number of signals, so they are read between the calls.
+        func finishNext() throws {
+            try finish(pending.removeFirst())
+            while let app = try nextChange(to: "suspended", until: EventLoop.now()) { left.remove(app) }
+        }
         for app in apps {
             pending.append(try beginLaunch(app, background: true))
-            if pending.count >= 32 { try finish(pending.removeFirst()) }
+            if pending.count >= 32 { try finishNext() }
         }
-        for one in pending { try finish(one) }
-        var left = Set(apps)
+        while !pending.isEmpty { try finishNext() }
         while !left.isEmpty { left.remove(try next(state: "suspended")) }
     }
 
@@ -110,7 +116,12 @@ final class Greenroom {
     /// - Returns: the app's ID.
     @discardableResult
     func next(state: String, of app: String? = nil) throws -> String {
-        let deadline = EventLoop.now() + .seconds(30)
+        if let app = try nextChange(to: state, of: app, until: EventLoop.now() + .seconds(30)) { return app }
+        throw BenchFailure("timeout after 30 s: \(app ?? "an app") did not enter the state \(state)")
+    }
+
+    /// The app that enters this state next, or `nil` if none does until then.
+    private func nextChange(to state: String, of app: String? = nil, until deadline: Duration) throws -> String? {
         while let signal = try bus.nextSignal(until: deadline) {
             guard signal.member == ControlNames.lifecycleEventSignal, let first = signal.arguments.first else {
                 continue
@@ -121,7 +132,7 @@ final class Greenroom {
             else { continue }
             return name
         }
-        throw BenchFailure("timeout after 30 s: \(app ?? "an app") did not enter the state \(state)")
+        return nil
     }
 
     /// Discards the signals that have arrived.

@@ -52,18 +52,39 @@ final class Server {
         return Double(rollup.pss)
     }
 
-    /// The number of context switches of all threads.
-    func switches() throws -> UInt64 {
-        var sum: UInt64 = 0
+    /// The context switches of all threads.
+    func switches() throws -> ContextSwitches {
+        var counts: [String: UInt64] = [:]
         for thread in try folderEntries(at: "/proc/\(process.pid)/task") {
             let path = "/proc/\(process.pid)/task/\(thread)/status"
             guard let bytes = try readFileIfPresent(at: path, limit: 1 << 16) else { continue }
             for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
                 guard line.hasPrefix("voluntary_ctxt") || line.hasPrefix("nonvoluntary_ctxt") else { continue }
-                sum += line.split(separator: "\t").last.flatMap { UInt64($0) } ?? 0
+                counts[thread, default: 0] += line.split(separator: "\t").last.flatMap { UInt64($0) } ?? 0
             }
         }
-        return sum
+        return ContextSwitches(counts: counts)
+    }
+
+    /// Waits until the threads that greenroomd keeps for the next work have ended, 5s after the last work.
+    func awaitEndOfHelpers() throws {
+        try eventually("the idle helper threads end", everyMicroseconds: 50_000) {
+            try folderEntries(at: "/proc/\(process.pid)/task").allSatisfy { thread in
+                let name = try readFileIfPresent(at: "/proc/\(process.pid)/task/\(thread)/comm", limit: 64)
+                return name.map { String(decoding: $0, as: UTF8.self) } != "idle-helper\n"
+            }
+        }
+    }
+}
+
+/// The context switches of a process, by thread.
+struct ContextSwitches {
+    fileprivate let counts: [String: UInt64]
+
+    /// How often a thread has run since then. A thread that has ended meanwhile has run at least once.
+    func wakeups(since before: ContextSwitches) -> UInt64 {
+        let ended = before.counts.keys.count { counts[$0] == nil }
+        return counts.reduce(UInt64(ended)) { $0 + ($1.value - (before.counts[$1.key] ?? 0)) }
     }
 }
 

@@ -30,7 +30,7 @@ final class Supervisor {
     func pss() throws -> Double { try server.pss() }
     /// The process of supervisord.
     var pid: Int32 { server.process.pid }
-    func switches() throws -> UInt64 { try server.switches() }
+    func switches() throws -> ContextSwitches { try server.switches() }
 
     private static func write(_ path: String, _ root: String, _ socket: String, _ programs: String) throws {
         let text = """

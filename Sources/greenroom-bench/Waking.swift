@@ -143,9 +143,10 @@ private func measureMany(_ bench: Bench) throws {
 
 private func countWakeups(_ bench: Bench, _ servers: WakingServers) throws {
     let seconds = bench.isQuick ? 3 : 10
+    try servers.greenroom.awaitEndOfHelpers()
     let before = try servers.greenroom.switches()
     rest(microseconds: seconds * 1_000_000)
-    let wakeups = try servers.greenroom.switches() - before
+    let wakeups = try servers.greenroom.switches().wakeups(since: before)
     bench.report.add(
         Figure(
             name: "wakeups in \(seconds) s (must be 0)", unit: .wakeupsPerSecond,

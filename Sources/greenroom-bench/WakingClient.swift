@@ -4,7 +4,7 @@ import Posix
 
 /// A connection to an echo server of the benchmark, or to a web server.
 final class ClientConnection {
-    private let raw: Int32
+    let raw: Int32
     private static let request = [UInt8](repeating: 0x78, count: 64)
 
     /// Connects to a port of 127.0.0.1. An answer that does not arrive within this time is an error.

@@ -77,6 +77,7 @@ final class WakingServers {
                 if owner == .greenroom { suspensions.expect(Self.app(index)) }
                 try connection.exchange()
                 connections.append(connection)
+                if index % 16 == 0 { try suspensions.readArrived(pause: .milliseconds(2)) }
             }
             established.append(connections)
         }
@@ -96,16 +97,17 @@ final class WakingServers {
 
     /// Waits until greenroomd has suspended its servers, and freezes those of the bare loop.
     func suspendAll() throws {
-        // The servers handle the ends of connections first.
-        rest(microseconds: 20_000 + 100 * count)
-        try bare?.freezeAll()
+        // It takes more than 1s, in which the servers of the bare loop handle the ends of connections. The other order would
+        // leave the daemon's signals unread for too long.
         try suspensions.awaitAll()
+        try bare?.freezeAll()
     }
 
     // MARK: Answers
 
     /// Measures the answer of a server after 2 ms of idle time, so that the processors sleep.
     func measure(_ owner: Owner, _ index: Int, _ way: Way, _ samples: inout Samples) throws {
+        try suspensions.readArrived(pause: .microseconds(20))
         rest(microseconds: 2000)
         let start = clockNow()
         let connection =
@@ -128,11 +130,12 @@ final class WakingServers {
             let connection = try ClientConnection(port: port(owner, index))
             try connection.send()
             connections.append(connection)
-        }
-        for (index, connection) in connections.enumerated() {
-            try connection.receive()
             // The daemon ends the connection of a client that does not read its signals.
-            if owner == .greenroom, index % 16 == 0 { try suspensions.readArrived() }
+            if owner == .greenroom, index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
+        }
+        for connection in connections {
+            if owner == .greenroom { try suspensions.read(untilReadable: connection) }
+            try connection.receive()
         }
         let end = clockNow()
         if owner == .greenroom { for index in 0..<count { suspensions.expect(Self.app(index)) } }
@@ -154,9 +157,19 @@ final class Suspensions {
         if change.state == "suspended" { awake.remove(change.app) } else { awake.insert(change.app) }
     }
 
-    /// Reads the signals that have arrived.
-    func readArrived() throws {
-        while let change = try greenroom.nextChange(until: EventLoop.now() + .microseconds(20)) { record(change) }
+    /// Reads signals until none has arrived for this long.
+    func readArrived(pause: Duration) throws {
+        while let change = try greenroom.nextChange(until: EventLoop.now() + pause) { record(change) }
+    }
+
+    /// Reads signals until a server has answered.
+    func read(untilReadable connection: ClientConnection) throws {
+        let limit = EventLoop.now() + .seconds(20)
+        while EventLoop.now() < limit {
+            if try greenroom.bus.waitForInput(or: [(connection.raw, Int16(POLLIN))], until: limit)[0] != 0 { return }
+            try readArrived(pause: .zero)
+        }
+        throw BenchFailure("a server did not answer within 20s")
     }
 
     /// Reads the signals that arrive until then.
