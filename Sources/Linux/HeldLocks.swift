@@ -64,65 +64,39 @@ func lockLines(_ bytes: [UInt8], isDescriptor: Bool = false) -> [LockLine] {
 }
 
 extension Enclosure {
-    /// Begins the search for the locks that processes of the app hold on files that others can open.
-    package func lockSearch() -> LockSearch {
-        LockSearch(proc) { (all: [LockLine]) throws(SystemError) -> [Int32] in
-            if case .family(let family) = self.kind {
-                // To list the processes takes a search of /proc, and the freeze has just made one.
-                let takers = Set(all.map(\.pid))
-                var isCandidate = takers.count > LockSearch.mostTakers || all.contains { $0.kind == .ofd }
-                for pid in takers where !isCandidate { isCandidate = pid < 1 || !self.proc.hasProcess(pid) }
-                for pid in takers where !isCandidate && pid > 0 {
-                    if let stat = try self.proc.stat(of: pid) { isCandidate = family.isKnown(stat) }
-                }
-                if !isCandidate { return [] }
-            }
-            return try self.pids()
+    /// Begins the search for the locks that processes of the app hold on files that others can open. The app is frozen.
+    package func lockSearch() throws(SystemError) -> LockSearch {
+        switch kind {
+        case .cgroup: LockSearch(proc, try pids())
+        // A search of /proc takes milliseconds, and the freeze has just made one.
+        case .family(let family): LockSearch(proc, try family.knownPids())
         }
     }
 }
 
-extension ProcFS {
-    /// Whether a lock belongs to a descriptor only: it is of F_OFD_SETLK, or of flock(2) and its taker has ended.
-    fileprivate func hasNoProcess(_ lock: LockLine) -> Bool {
-        switch lock.kind {
-        case .posix: false
-        case .ofd: true
-        case .flock: lock.pid < 1 || !hasProcess(lock.pid)
-        }
-    }
-
-    fileprivate func hasProcess(_ pid: Int32) -> Bool { access("\(root)/\(pid)", F_OK) == 0 }
-}
-
-/// Searches for the locks of an app, in pieces of some 100 µs. Without any lock in the machine there is one piece, of
-/// some 10 µs.
+/// Searches for the locks of an app, in pieces of some 100 µs: each of its descriptors that is not a socket, a pipe or the like
+/// shows the locks that were taken with it (proc_pid_fdinfo(5)).
+///
+/// /proc/locks is the exception: to open it the kernel keeps all programs from taking locks, and waits some 10 ms until none
+/// is about to (`percpu_down_write` in fs/locks.c), so the loop would serve no other app for so long at each suspension.
 package final class LockSearch {
     /// How much of /proc/locks is read, in bytes: some 20,000 locks. The kernel returns no more than a page or so at once.
     private static let longestLocks = 1 << 20
     private static let lockPiece = 16 * 1024
     /// The most descriptors that are examined.
-    private static let mostDescriptors = 4096
+    static let mostDescriptors = 16_384
     private static let descriptorPiece = 16
-    /// Of how many locks a piece looks whether their taker has ended.
-    private static let takerPiece = 64
-    /// With locks of more processes the app's processes are listed in any case (process-group mode).
-    fileprivate static let mostTakers = 64
 
-    private enum Step { case locks, takers, descriptors, finished }
+    private enum Step { case descriptors, locks, finished }
 
     private let proc: ProcFS
-    /// Returns the app's processes; none: no lock can be theirs.
-    private let processes: (_ all: [LockLine]) throws(SystemError) -> [Int32]
-    private var step = Step.locks
+    private let group: [Int32]
+    private let limit: Int
+    private var step = Step.descriptors
     private var file: SharedDescriptor?
     private var bytes: [UInt8] = []
 
-    private var group: [Int32] = []
-    private var own: [LockLine] = []
-    private var others: ArraySlice<LockLine> = []
-
-    private var unlisted: ArraySlice<Int32> = []
+    private var unlisted: ArraySlice<Int32>
     private var names: ArraySlice<String> = []
     private var examined: Int32 = 0
     private var count = 0
@@ -136,21 +110,83 @@ package final class LockSearch {
     /// What was found at the end; `nil`: no lock.
     package private(set) var held: HeldLocks?
 
-    init(_ proc: ProcFS, _ processes: @escaping (_ all: [LockLine]) throws(SystemError) -> [Int32]) {
+    init(_ proc: ProcFS, _ processes: [Int32], limit: Int = LockSearch.mostDescriptors) {
         self.proc = proc
-        self.processes = processes
+        self.limit = limit
+        group = processes.sorted()
+        unlisted = group[...]
     }
 
     /// Does the next piece.
     /// - Returns: whether there is more.
     package func advance() throws(SystemError) -> Bool {
         switch step {
-        case .locks: if !readLocks() { try begin(lockLines(bytes)) }
-        case .takers: findOrphans()
-        case .descriptors: if try !examineDescriptors() { finish() }
+        case .descriptors:
+            if try examineDescriptors() { return true }
+            step = isComplete ? .finished : .locks
+            if isComplete { finish() }
+        case .locks:
+            if readLocks() { return true }
+            step = .finished
+            addUnseen(lockLines(bytes))
+            finish()
         case .finished: break
         }
         return step != .finished
+    }
+
+    // MARK: Descriptors
+
+    /// - Returns: whether there is more.
+    private func examineDescriptors() throws(SystemError) -> Bool {
+        guard !names.isEmpty else {
+            guard let pid = unlisted.popFirst() else { return false }
+            try list(pid)
+            return true
+        }
+        for name in names.prefix(Self.descriptorPiece) {
+            guard count < limit else {
+                isComplete = false
+                return false
+            }
+            count += 1
+            try examine(name)
+        }
+        names = names.dropFirst(Self.descriptorPiece)
+        return true
+    }
+
+    private func list(_ pid: Int32) throws(SystemError) {
+        do {
+            names = try folderEntries(at: "\(proc.root)/\(pid)/fd")[...]
+            examined = pid
+        } catch {
+            if error.meansGone { return }
+            guard error.errno == EACCES || error.errno == EPERM else { throw error }
+            isComplete = false
+        }
+    }
+
+    private func examine(_ name: String) throws(SystemError) {
+        let path = "\(proc.root)/\(examined)/fd/\(name)"
+        // Sockets, pipes and the like have no path, and no locks that concern other apps.
+        guard let link = linkTarget(path, limit: 4097), link.first == UInt8(ascii: "/") else { return }
+        let bytes: [UInt8]
+        do {
+            guard let info = try proc.read("fdinfo/\(name)", of: examined) else { return }
+            bytes = info
+        } catch {
+            guard error.errno == EACCES || error.errno == EPERM || error.errno == EFBIG else { throw error }
+            isComplete = false
+            return
+        }
+        let locks = lockLines(bytes, isDescriptor: true)
+        if locks.isEmpty { return }
+        if clinux_known_links(path) == 0 {
+            unreachable.formUnion(locks.map(\.file))
+            return
+        }
+        for lock in locks where found[lock] == nil { found[lock] = link.text }
     }
 
     // MARK: /proc/locks
@@ -174,99 +210,17 @@ package final class LockSearch {
         return false
     }
 
-    private func begin(_ all: [LockLine]) throws(SystemError) {
+    /// What the daemon could not examine counts.
+    private func addUnseen(_ all: [LockLine]) {
         bytes = []
-        step = .finished
-        if all.isEmpty { return }
-        group = try processes(all)
-        if group.isEmpty { return }
         let members = Set(group)
-        own = all.filter { members.contains($0.pid) }
-        others = all.filter { !members.contains($0.pid) && $0.kind != .posix }[...]
-        step = .takers
-    }
-
-    /// Looks for locks without a process: any process that has their descriptor may hold them.
-    private func findOrphans() {
-        if others.prefix(Self.takerPiece).contains(where: { proc.hasNoProcess($0) }) {
-            search(group)
-        } else if others.count > Self.takerPiece {
-            others = others.dropFirst(Self.takerPiece)
-        } else if own.isEmpty {
-            step = .finished
-        } else {
-            // Those of fcntl(2) are found by their process; the others only by a descriptor.
-            search(own.contains { $0.kind != .posix } ? group : Array(Set(own.map(\.pid))))
+        for lock in all where members.contains(lock.pid) && found[lock] == nil && !unreachable.contains(lock.file) {
+            found[lock] = lock.fileName
         }
-    }
-
-    // MARK: Descriptors
-
-    private func search(_ processes: [Int32]) {
-        unlisted = processes.sorted()[...]
-        step = .descriptors
-    }
-
-    /// - Returns: whether there is more.
-    private func examineDescriptors() throws(SystemError) -> Bool {
-        guard !names.isEmpty else {
-            guard let pid = unlisted.popFirst() else { return false }
-            try list(pid)
-            return true
-        }
-        for name in names.prefix(Self.descriptorPiece) {
-            guard count < Self.mostDescriptors else {
-                isComplete = false
-                return false
-            }
-            count += 1
-            try examine(name)
-        }
-        names = names.dropFirst(Self.descriptorPiece)
-        return true
-    }
-
-    private func list(_ pid: Int32) throws(SystemError) {
-        do {
-            names = try folderEntries(at: "\(proc.root)/\(pid)/fdinfo")[...]
-            examined = pid
-        } catch {
-            if error.meansGone { return }
-            guard error.errno == EACCES || error.errno == EPERM else { throw error }
-            isComplete = false
-        }
-    }
-
-    private func examine(_ name: String) throws(SystemError) {
-        let bytes: [UInt8]
-        do {
-            guard let info = try proc.read("fdinfo/\(name)", of: examined) else { return }
-            bytes = info
-        } catch {
-            // Of some kinds it is longer than is read, such as that of a large epoll descriptor. Those have no locks.
-            guard error.errno == EACCES || error.errno == EPERM || error.errno == EFBIG else { throw error }
-            if error.errno != EFBIG { isComplete = false }
-            return
-        }
-        let locks = lockLines(bytes, isDescriptor: true)
-        if locks.isEmpty { return }
-        let path = "\(proc.root)/\(examined)/fd/\(name)"
-        if clinux_known_links(path) == 0 {
-            unreachable.formUnion(locks.map(\.file))
-            return
-        }
-        let target = linkTarget(path, limit: 4096)?.text
-        for lock in locks where found[lock] == nil { found[lock] = target ?? lock.fileName }
     }
 
     private func finish() {
-        step = .finished
-        var all = found
-        // A lock of fcntl(2) is held by its process in any case, and what the daemon may not examine counts.
-        for lock in own where lock.kind == .posix || !isComplete {
-            if all[lock] == nil, !unreachable.contains(lock.file) { all[lock] = lock.fileName }
-        }
-        guard let first = all.min(by: { ($0.key.file, $0.key.pid) < ($1.key.file, $1.key.pid) }) else { return }
-        held = HeldLocks(count: all.count, file: first.value)
+        guard let first = found.min(by: { ($0.key.file, $0.key.pid) < ($1.key.file, $1.key.pid) }) else { return }
+        held = HeldLocks(count: found.count, file: first.value)
     }
 }

@@ -24,6 +24,13 @@ final class ProcessFamily {
 
     func isKnown(_ stat: ProcessStat) -> Bool { known.contains(stat.key) }
 
+    /// The pids of those that the last search has found and that still live.
+    func knownPids() throws(SystemError) -> [Int32] {
+        var pids: [Int32] = []
+        for key in known where try table.proc.stat(of: key.pid)?.key == key { pids.append(key.pid) }
+        return pids
+    }
+
     /// Returns the live members, parents before their children.
     func members() throws(SystemError) -> [ProcessStat] {
         let scan = ProcessScan(table)

@@ -35,8 +35,7 @@ private final class Holder {
 
     var locks: HeldLocks? {
         get throws {
-            let pid = pid
-            let search = LockSearch(ProcFS()) { (_: [LockLine]) throws(SystemError) -> [Int32] in [pid] }
+            let search = LockSearch(ProcFS(), [pid])
             while try search.advance() {}
             return search.held
         }
@@ -118,5 +117,37 @@ struct HeldLockTests {
             #expect(locks == nil, "\(script)")
         }
         withExtendedLifetime(other) {}
+    }
+
+    /// A folder as /proc, with a process 42 that has a socket and two files, of which the second has a lock.
+    private func makeProc(_ scratch: Scratch) throws -> ProcFS {
+        let process = scratch.path + "/42"
+        for folder in ["/fd", "/fdinfo"] { try createDirectories(at: process + folder) }
+        let lock = "POSIX  ADVISORY  WRITE 42 00:13:7 0 EOF\n"
+        for (number, target, info) in [
+            ("0", "socket:[9]", "lock:\t1: FLOCK  ADVISORY  WRITE 42 00:13:8 0 EOF\n"), ("1", "/dev/null", ""),
+            ("2", "/etc/passwd", "lock:\t1: \(lock)"),
+        ] {
+            try #require(symlink(target, "\(process)/fd/\(number)") == 0)
+            try replaceFile(at: "\(process)/fdinfo/\(number)", with: Array("pos:\t0\n\(info)".utf8))
+        }
+        try replaceFile(
+            at: scratch.path + "/locks", with: Array("1: \(lock)2: FLOCK  ADVISORY  WRITE 42 00:13:9 0 EOF\n".utf8))
+        return ProcFS(root: scratch.path)
+    }
+
+    @Test("/proc/locks, which takes long to open, is read only if not all descriptors can be examined")
+    func locksOfMachine() throws {
+        let scratch = try Scratch()
+        let proc = try makeProc(scratch)
+        let complete = LockSearch(proc, [42])
+        while try complete.advance() {}
+        #expect(complete.held == HeldLocks(count: 1, file: "/etc/passwd"))
+        let limited = LockSearch(proc, [42], limit: 0)
+        while try limited.advance() {}
+        #expect(limited.held == HeldLocks(count: 2, file: "inode 7 on device 0:19"))
+        let other = LockSearch(proc, [43])
+        while try other.advance() {}
+        #expect(other.held == nil)
     }
 }

@@ -9,11 +9,24 @@ extension RunController {
     func measureWork(isFirst: Bool) { context.work.measure(self, isFirst: isFirst) }
 
     /// Finds the file locks that processes of the run hold (L43), after the freeze and before it is reported. What cannot be read
-    /// counts as none. The search takes turns of the loop if there are locks in the machine, and ends without `completion` if
-    /// the run is thawed or killed meanwhile.
+    /// counts as none. The search of many descriptors takes turns of the loop, and ends without `completion` if the run is thawed
+    /// or killed meanwhile.
     func findFileLocks(attempt: Int, completion: @escaping (FileLocks?) -> Void) {
-        let search = enclosure.lockSearch()
-        guard advance(search) else { return completion(fileLocks(search)) }
+        let search: LockSearch
+        do throws(SystemError) {
+            search = try enclosure.lockSearch()
+        } catch {
+            logWarning("file locks cannot be found: \(error)")
+            return completion(nil)
+        }
+        while advance(search) {
+            if context.loop.isTurnOver { return findFileLocksLater(search, attempt, completion) }
+        }
+        completion(fileLocks(search))
+    }
+
+    private func findFileLocksLater(_ search: LockSearch, _ attempt: Int, _ completion: @escaping (FileLocks?) -> Void)
+    {
         context.loop.work.add { [weak self] in
             guard let self, self.isFrozen, self.freezeAttempt == attempt else { return false }
             if self.advance(search) { return true }
