@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""fake_greenroom.py TRANSCRIPT… -- COMMAND…: runs an app and plays greenroomd for it, as a transcript says.
+"""fake_greenroom.py [--several-connections] TRANSCRIPT… -- COMMAND…: runs an app and plays greenroomd for it, as a transcript says.
 
 Each transcript gets a new process of COMMAND, with GREENROOM_BUS_ADDRESS and the other variables of an app. The exit status is 0
-if every process did what its transcript expects. README.md in this folder describes the transcripts.
+if every process did what its transcript expects. README.md in this folder describes the transcripts, and the option.
 """
+import collections
+import contextlib
 import fcntl
 import json
 import os
@@ -86,14 +88,12 @@ class Player:
 
     def do_connect(self):
         """Starts the process before its first connection."""
-        if self.process is None:
-            environment = {key: value for key, value in os.environ.items() if not key.startswith(("GREENROOM_", "NOTIFY_"))}
-            self.process = subprocess.Popen(self.command, env=environment | self.environment)
+        self.start()
         self.readable(self.listener, "a connection")
         self.connection = self.listener.accept()[0]
         self.decoder = _wire.Decoder()
         self.messages = []
-        self.authenticate()
+        self.authenticate(self.connection)
 
     def do_expect(self, member, *arguments):
         """A call with these arguments, which is answered by the next steps, or at once without values."""
@@ -185,17 +185,22 @@ class Player:
 
     # ----
 
+    def start(self, **options):
+        if self.process is None:
+            environment = {key: value for key, value in os.environ.items() if not key.startswith(("GREENROOM_", "NOTIFY_"))}
+            self.process = subprocess.Popen(self.command, env=environment | self.environment, **options)
+
     def readable(self, connection, what):
         if not select.select([connection], [], [], STEP_SECONDS)[0]:
             raise Mismatch(f"expected {what} within {STEP_SECONDS:.0f}s")
 
-    def authenticate(self):
+    def authenticate(self, connection):
         """SASL EXTERNAL, as a client sends it: line by line, or all at once."""
         data, lines = b"", []
         while not lines or lines[-1] != "BEGIN":
             while b"\r\n" not in data:
-                self.readable(self.connection, "a line of the authentication")
-                byte = self.connection.recv(1)
+                self.readable(connection, "a line of the authentication")
+                byte = connection.recv(1)
                 if not byte:
                     raise Mismatch("the connection ended in the authentication")
                 data += byte
@@ -203,7 +208,7 @@ class Player:
             lines.append(line.decode().lstrip("\0"))
             answer = self.answer(lines)
             if answer:
-                self.connection.sendall(answer.encode() + b"\r\n")
+                connection.sendall(answer.encode() + b"\r\n")
 
     @staticmethod
     def answer(lines):
@@ -243,15 +248,20 @@ class Player:
     def signal(self, member, signature, body):
         self.send(_wire.Message(_wire.SIGNAL, path=PATH, interface=INTERFACE, member=member, signature=signature, body=body))
 
+    def receiver(self, _message):
+        """The connection that a message is sent on."""
+        return self.connection
+
     def send(self, message, descriptors=()):
+        connection = self.receiver(message)
         self.serial += 1
         message.serial = self.serial
         message.descriptors = list(descriptors)
         data = _wire.encode(message, self.order)
         step = self.piece or len(data)
-        first = socket.send_fds(self.connection, [data[:step]], descriptors) if descriptors else 0
+        first = socket.send_fds(connection, [data[:step]], descriptors) if descriptors else 0
         for start in range(first, len(data), step):
-            self.connection.sendall(data[start : start + step])
+            connection.sendall(data[start : start + step])
 
     def close(self):
         if self.process and self.process.poll() is None:
@@ -260,6 +270,136 @@ class Player:
         for end in (self.connection, self.listener):
             if end:
                 end.close()
+
+
+class Peer:
+    """One of several connections."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.decoder = _wire.Decoder()
+        # Whether this is the connection for events; None: it has called nothing yet.
+        self.gets_events = None
+        self.has_ended = False
+
+
+def is_for_events(member, body):
+    """Whether only the connection for events makes this call. `app task` attaches as well, for one kind."""
+    return member == "Ready" or (member == "Attach" and body[0].get("handles") != ["tasksExpiring"])
+
+
+class SeveralPlayer(Player):
+    """Plays one transcript for an app that has a connection for events, and another one for each call.
+
+    The calls of the two groups are compared in the order of the transcript, but not with each other's.
+    """
+
+    def __init__(self, folder, command):
+        super().__init__(folder, command)
+        self.peers = []
+        # The calls that are not expected yet: of the connection for events, and of all others.
+        self.calls = {True: collections.deque(), False: collections.deque()}
+        self.events = self.caller = None
+        self.expects_events = False
+
+    def do_connect(self):
+        """Starts the process. Connections are accepted at any time. Its children are in its group."""
+        self.start(process_group=0)
+
+    def do_expect(self, member, *arguments):
+        body = json.loads(" ".join(arguments)) if arguments else []
+        self.expects_events = is_for_events(member, body)
+        super().do_expect(member, *arguments)
+
+    def do_disconnect(self):
+        """All connections end, as with the end of the daemon."""
+        for peer in self.peers:
+            peer.connection.close()
+        self.peers.clear()
+        for calls in self.calls.values():
+            calls.clear()
+
+    def do_ended(self):
+        """The app closes the connection for events, and has called nothing else."""
+        self.serve(lambda: self.events.has_ended, "the end of the connection")
+        self.expect_no_call()
+
+    def do_exit(self, status):
+        ended = os.pidfd_open(self.process.pid)
+        try:
+            self.serve(lambda: select.select([ended], [], [], 0)[0], "the end of the process", ended)
+            while self.serve_once(0):
+                pass
+        finally:
+            os.close(ended)
+        super().do_exit(status)
+        self.expect_no_call()
+
+    def expect_no_call(self):
+        for calls in self.calls.values():
+            if calls:
+                raise Mismatch(f"expected no other call, found {calls[0][1].member}")
+
+    def next_message(self):
+        calls = self.calls[self.expects_events]
+        self.serve(lambda: calls, "a message")
+        self.caller, message = calls.popleft()
+        if message.member == "Attach" and self.expects_events:
+            if self.events in self.peers and not self.events.has_ended:
+                raise Mismatch("two connections attach for events")
+            self.events = self.caller
+            self.connection = self.caller.connection
+        return message
+
+    def receiver(self, message):
+        return self.caller.connection if message.reply_to else self.connection
+
+    def serve(self, is_done, what, other=None):
+        """Accepts connections and reads their calls until `is_done`."""
+        limit = time.monotonic() + STEP_SECONDS
+        while not is_done():
+            if not self.serve_once(limit - time.monotonic(), other):
+                raise Mismatch(f"expected {what} within {STEP_SECONDS:.0f}s")
+
+    def serve_once(self, seconds, other=None):
+        """Returns whether a connection, or the other descriptor, was readable within this time."""
+        peers = {peer.connection: peer for peer in self.peers if not peer.has_ended}
+        waited = [*peers, self.listener] + ([] if other is None else [other])
+        readable = select.select(waited, [], [], max(0, seconds))[0]
+        for source in readable:
+            if source is self.listener:
+                connection = self.listener.accept()[0]
+                self.authenticate(connection)
+                self.peers.append(Peer(connection))
+            elif source in peers:
+                self.read(peers[source])
+        return bool(readable)
+
+    def read(self, peer):
+        try:
+            data, descriptors, _, _ = socket.recv_fds(peer.connection, 65536, 16)
+        except ConnectionResetError:
+            data, descriptors = b"", []
+        if not data:
+            peer.has_ended = True
+            peer.connection.close()
+        for message in peer.decoder.feed(data, descriptors) if data else []:
+            if message.interface == "org.freedesktop.DBus" and message.member == "Hello":
+                # A client of libsystemd. It does not wait for the reply.
+                self.caller = peer
+                self.send(_wire.Message(_wire.METHOD_RETURN, reply_to=message.serial, signature="s", body=[":1.1"]))
+                continue
+            if peer.gets_events is None:
+                peer.gets_events = message.member == "Attach" and is_for_events(message.member, message.body)
+            self.calls[peer.gets_events].append((peer, message))
+
+    def close(self):
+        if self.process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        super().close()
+        for peer in self.peers:
+            peer.connection.close()
 
 
 def steps(path):
@@ -278,9 +418,9 @@ def steps(path):
     return result
 
 
-def play(path, command):
+def play(path, command, kind=Player):
     with tempfile.TemporaryDirectory(prefix="greenroom-contract") as folder:
-        player = Player(folder, command)
+        player = kind(folder, command)
         number = 0
         try:
             for number, name, arguments in steps(path):
@@ -298,8 +438,11 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 2
     split = arguments.index("--")
-    command = arguments[split + 1 :]
-    results = [play(path, command) for path in arguments[:split]]
+    paths, command = arguments[:split], arguments[split + 1 :]
+    kind = Player
+    if paths[:1] == ["--several-connections"]:
+        kind, paths = SeveralPlayer, paths[1:]
+    results = [play(path, command, kind) for path in paths]
     print(f"{sum(results)} of {len(results)} transcripts: {shlex.join(command)}")
     return 0 if results and all(results) else 1
 
