@@ -1,0 +1,73 @@
+#!/bin/sh
+# contract_app.sh GREENROOMCTL: the app of the contract tests in shell. contract_app.py is the same app in Python.
+greenroomctl=$1
+count=0
+
+# Every action is visible in the transcript, as a summary.
+say() {
+    problem=$("$greenroomctl" app summary "$1" 2>&1) || "$greenroomctl" app summary "refused: ${problem#greenroomctl: }"
+}
+
+background() {
+    count=$((count + 1))
+    problem=$(printf %s "$count" | "$greenroomctl" app save - 2>&1) || say "not saved: ${problem#greenroomctl: }"
+}
+
+# push TEXT: handles a push, and sets the result of its answer.
+push() {
+    result=new-data
+    case $1 in
+    task)
+        problem=$("$greenroomctl" app task push -- "$greenroomctl" app summary task 2>&1) || {
+            say "no task: ${problem#greenroomctl: }"
+            result=failed
+        }
+        ;;
+    large) say "$(printf %0100000d 0 | tr 0 x)" ;;
+    none) result=no-data ;;
+    esac
+}
+
+if state=$("$greenroomctl" app restore 2>/dev/null); then
+    count=$state
+    say "restored $count"
+fi
+
+# The trap runs at once if the shell is in `wait`, and otherwise after the end of the pipeline. So the loop is in the background.
+trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' TERM
+"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push tasksExpiring \
+    wake willEnterForeground willResignActive willSuspend willTerminate |
+    while read -r serial kind first rest; do
+        case $kind in
+        didBecomeActive) say "active ${first:-launch}" ;;
+        willResignActive) say "inactive $first" ;;
+        willEnterForeground) say foreground ;;
+        didEnterBackground)
+            background
+            "$greenroomctl" app answer "$serial"
+            ;;
+        willTerminate)
+            say "terminate $rest"
+            "$greenroomctl" app answer "$serial"
+            break
+            ;;
+        memoryWarning) say "memory ${first:-warning}" ;;
+        tasksExpiring) say "expiring $rest" ;;
+        push)
+            push "$rest"
+            "$greenroomctl" app answer "$serial" --result "$result"
+            ;;
+        wake)
+            say "wake $rest"
+            result=new-data
+            [ "$rest" != fetch ] || result=failed
+            "$greenroomctl" app answer "$serial" --result "$result"
+            ;;
+        openURL) say "url $first" ;;
+        notification) say "notification $first $rest" ;;
+        willSuspend) say suspend ;;
+        didResume) say "resume $first${rest:+ $rest}" ;;
+        esac
+    done &
+loop=$!
+wait "$loop"

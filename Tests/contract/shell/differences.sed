@@ -1,0 +1,30 @@
+# What a shell script does differently, as changes of the transcripts of all libraries (README.md).
+
+# `app answer` names a result in each answer. It counts only for push and wake.
+s/^\(expect Answer \[[0-9]*, \){}\]$/\1{"result": "new-data"}]/
+
+# `app events` prints whole seconds, for the arithmetic of the shell.
+s/^\(expect SetStateSummary \["resume [0-9]*\)\.[0-9]/\1/
+
+# `app task` takes part for the end of its task.
+0,/^expect BeginTask /{
+    /^expect BeginTask /i\
+expect Attach [{"handles": ["tasksExpiring"], "serial": 0, "library": "*"}]\
+reply a{sv} [{"app": "contract", "run": 1, "serial": 1}]
+}
+
+# It does not end a task that was refused.
+/^error org\.greenroom\.Error\.NoBackgroundTime /{
+    n
+    N
+    d
+}
+
+# Details that are missing are printed as infinity, also those whose value is 0 for the libraries.
+s/^expect SetStateSummary \["resume 0"\]$/expect SetStateSummary ["resume infinity"]/
+
+# An event that is sent again is printed again. greenroomd sends those after the serial of Attach.
+/^reply a{sv} .*"serial": [0-9]*}\]$/{
+    N
+    s/\("serial": \([0-9]*\)}\]\)\nevent \2 .*/\1/
+}
