@@ -67,6 +67,7 @@ test: deps ## run all unit and integration tests, and every command of the docum
 	@Tests/clibrary/run
 	@$(MAKE) --no-print-directory test-python
 	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
+	@BINDIR="$$($(SWIFT) build --show-bin-path)" Tests/contract/run shell
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/examples/apps "$$($(SWIFT) build --show-bin-path)"
