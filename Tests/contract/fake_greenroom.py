@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""fake_greenroom.py [--several-connections] TRANSCRIPT… -- COMMAND…: runs an app and plays greenroomd for it, as a transcript says.
+"""fake_greenroom.py [--several-connections] TRANSCRIPT… -- COMMAND…: runs an app and plays greenroomd for it, as transcripts say.
 
 Each transcript gets a new process of COMMAND, with GREENROOM_BUS_ADDRESS and the other variables of an app. The exit status is 0
 if every process did what its transcript expects. README.md in this folder describes the transcripts, and the option.
