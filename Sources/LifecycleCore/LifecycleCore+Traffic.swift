@@ -89,6 +89,20 @@ extension LifecycleCore {
         update(index, .suspended(suspended))
     }
 
+    /// The freeze that the effects of this event will end before they do anything else, if a client waits for it: with it the
+    /// caller can thaw the app before it hands the event over. `nil`: the effects have to be waited for.
+    package func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
+        guard case .run(let run, .inputArrived(let attempt, let input)) = event, shutdown == nil,
+            let index = runs[run.number], case .suspended(let suspended)? = apps[index].execution,
+            suspended.isWatching, attempt == self[run: index].freezeAttempt, apps[index].policy.wakesOnTraffic,
+            // Others may have to wait (L53).
+            input.isFromOutside,
+            // They are delivered before the thaw.
+            apps[index].notifications.pending.isEmpty, isEnough(index, input)
+        else { return nil }
+        return (run, attempt)
+    }
+
     /// Whether input wakes the app at once.
     private func isEnough(_ index: Int, _ input: Input) -> Bool {
         if input.isHalfFull { return true }

@@ -70,6 +70,7 @@ private struct RecordingCore: DecidingCore {
         tape.events.append((event, now))
         return core.handle(event, at: now)
     }
+    func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? { core.thawAhead(of: event) }
     var nextDeadline: Instant? { core.nextDeadline }
     func view(of app: AppID, at now: Instant) -> AppView? { core.view(of: app, at: now) }
     var appIDs: [AppID] { core.appIDs }

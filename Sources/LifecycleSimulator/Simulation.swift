@@ -208,7 +208,9 @@ package struct Simulation<Core: DecidingCore> {
         write(event, app)
         checkers.record(event, of: app, model, world, core)
         model.record(event)
+        let ahead = core.thawAhead(of: event)
         let effects = core.handle(event, at: Instant(now))
+        ThawAheadChecker.verify(ahead, effects, of: event, app, model, &checkers.findings)
         if plan.isPlanned {
             if plan.isLogLong { plan.save(core.saved) } else { plan.append(event, at: Instant(now)) }
         }

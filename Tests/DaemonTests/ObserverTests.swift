@@ -111,5 +111,6 @@ struct ObserverTests {
 
     private final class NoEffects: EffectPerforming {
         func perform(_ effect: Effect, _ id: EffectID) {}
+        func thawAhead(_ run: RunID, attempt: Int) {}
     }
 }

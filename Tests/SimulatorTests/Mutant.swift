@@ -11,6 +11,7 @@ struct Mutant: DecidingCore {
     let handling: Break
     var changesView: ((AppView) -> AppView)?
     var changesDeadline: ((Instant?, Instant) -> Instant?)?
+    var changesThawAhead: ((Mutant, Event) -> (run: RunID, attempt: Int)?)?
     /// The fault at a recovery.
     var recovering: ((inout Mutant) -> Void)?
     /// When the last event came.
@@ -57,6 +58,9 @@ struct Mutant: DecidingCore {
         }
     }
 
+    func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
+        changesThawAhead.map { $0(self, event) } ?? core.thawAhead(of: event)
+    }
     var nextDeadline: Instant? {
         guard let changesDeadline else { return core.nextDeadline }
         return changesDeadline(core.nextDeadline, now)

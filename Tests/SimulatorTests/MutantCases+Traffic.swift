@@ -84,6 +84,19 @@ extension MutantCase {
             work.unread += 1
             return .run(run, .workMeasured(work))
         },
+        MutantCase(name: "thaws ahead of any input", rule: .thawsAheadAreDecided) { core, _ in
+            Mutant(
+                core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
+                changesThawAhead: { _, event in
+                    guard case .run(let run, .inputArrived(let attempt, _)) = event else { return nil }
+                    return (run, attempt)
+                })
+        },
+        MutantCase(name: "lets clients wait for the decision", rule: .clientsAreFirst) { core, _ in
+            Mutant(
+                core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
+                changesThawAhead: { _, _ in nil })
+        },
         .events("ignores what apps say of their idleness", .hintsSuspend) { event in
             if case .run(_, .idleHinted(true)) = event { nil } else { event }
         },

@@ -19,6 +19,8 @@ protocol EventSink: AnyObject {
 protocol EffectPerforming: AnyObject {
     /// - Parameter id: stays the same if this daemon dies meanwhile and the next one performs the effect again.
     func perform(_ effect: Effect, _ id: EffectID)
+    /// Thaws a run at which input arrived. The core has not handled the event yet; its first effects end the watch and thaw.
+    func thawAhead(_ run: RunID, attempt: Int)
 }
 
 /// Identifies an effect across daemons. Later effects have greater IDs.
@@ -105,7 +107,10 @@ final class CoreDriver: EventSink {
 
     func send(_ event: Event) {
         let now = now
+        let isFirst = !isHandling && !isHeld && isIdle
         logbook.append(event, at: now)
+        // The event is recorded, so that a next daemon thaws it too. The decision's other effects can wait, a client cannot.
+        if isFirst, let thaw = core.thawAhead(of: event) { performer?.thawAhead(thaw.run, attempt: thaw.attempt) }
         queue.append((event, now))
         if !isHandling { handleQueue() }
     }

@@ -73,6 +73,8 @@ final class EffectPerformer: EffectPerforming {
         }
     }
 
+    func thawAhead(_ run: RunID, attempt: Int) { runs[run]?.thawAhead(attempt: attempt) }
+
     /// Passes on what an app's own connections report of this.
     private func tell(_ report: Report, _ id: EffectID) {
         switch report {

@@ -127,6 +127,7 @@ final class RunInput {
     let attempt: Int
     private let watcher: InputWatcher
     private var token: UInt64 = 0
+    private var isStopped = false
     private var source: EventSource?
     /// While the watch is made: a helper thread has answered.
     private var answerSource: EventSource?
@@ -275,10 +276,14 @@ final class RunInput {
         if source == nil { _ = attach() }
     }
 
-    /// Closes all duplicates.
+    /// Closes all duplicates, as is necessary before a thaw. `stop` does the rest.
+    func closeDuplicates() { watch.close() }
+
+    /// Closes all duplicates, and ends the watch.
     /// - Parameter isOver: the processes have ended.
     func stop(isOver: Bool = false) {
-        guard !watch.isClosed else { return }
+        guard !isStopped else { return }
+        isStopped = true
         // Before the descriptor that it watches is closed.
         source = nil
         answerSource = nil

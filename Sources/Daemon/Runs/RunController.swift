@@ -42,6 +42,8 @@ final class RunController {
     var isAdopted = false
     /// All processes are frozen, or are about to be.
     private(set) var isFrozen = false
+    /// They run again, and `thaw` follows.
+    private var isThawedAhead = false
     /// As it was measured at the last freeze. Unknown after a restart of the daemon.
     private(set) var frozenFootprint: Footprint?
     private(set) var end = End.none
@@ -222,6 +224,7 @@ final class RunController {
 
     private func endFreeze() {
         isFrozen = false
+        isThawedAhead = false
         reportedAttempt = nil
         lastContinued = nil
         freezeProbe = nil
@@ -234,13 +237,22 @@ final class RunController {
         // The core has ended it already: no duplicate may exist while the app runs.
         stopWatchingInput()
         do {
-            try enclosure.thaw()
+            if !isThawedAhead { try enclosure.thaw() }
         } catch {
             return logWarning("\(error)")
         }
         endFreeze()
         connections.thawed()
         send(.thawed(attempt: attempt))
+    }
+
+    /// Thaws all processes for input that has arrived, before the core has handled it: a client waits. `stopWatchingInput` and
+    /// `thaw` follow.
+    func thawAhead(attempt: Int) {
+        guard isFrozen, reportedAttempt == attempt, let input else { return }
+        input.closeDuplicates()
+        // A failure is logged by the attempt that follows.
+        isThawedAhead = (try? enclosure.thaw()) != nil
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
