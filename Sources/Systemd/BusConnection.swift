@@ -311,8 +311,10 @@ package final class BusConnection {
         throws(BusError)
         -> [Int16]
     {
-        while sd_bus_process(bus, nil) > 0 {}
-        guard isOpen else { throw .disconnected("\(name) ended the connection") }
+        var worked: Int32
+        repeat { worked = sd_bus_process(bus, nil) } while worked > 0
+        // -EBADMSG leaves the bus open, but it reads nothing more.
+        guard worked >= 0, isOpen else { throw .disconnected("\(name) ended the connection") }
         let nothing = descriptors.map { _ in Int16(0) }
         guard signals.isEmpty else { return nothing }
         var polled = [

@@ -13,7 +13,13 @@ final class AppClient {
     /// A daemon that dies meanwhile ends the handshake, too, but not as often.
     private static let maximumRefusals = 4
 
+    /// The most bytes of a text, as in the libraries: greenroomd disconnects a client that sends a longer message.
+    private static let maximumText = 32 << 10
+
     private let path: String
+    /// The options of the last `Attach`, with the serial of its answer. A call that is repeated on another connection attaches
+    /// there first.
+    private var attachment: [(String, Variant)]?
     private(set) var bus: BusConnection
 
     init(_ environment: Environment) throws(Failure) {
@@ -72,7 +78,10 @@ final class AppClient {
     /// - Parameter mayBeOver: the call was carried out if the next daemon says that there is nothing to do.
     @discardableResult
     func call(_ member: String, _ arguments: [Variant] = [], mayBeOver: Bool = false) throws(Failure) -> [Variant] {
-        try repeated { (isRepeated) throws(BusError) in
+        for bytes in arguments.compactMap({ $0.stringValue?.utf8.count }) where bytes > Self.maximumText {
+            throw Failure("\(member): the text has \(bytes) bytes; expected at most \(Self.maximumText).")
+        }
+        return try repeated { (isRepeated) throws(BusError) in
             do throws(BusError) {
                 return try bus.call(
                     path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: member, arguments)
@@ -99,6 +108,7 @@ final class AppClient {
         var isRepeated = false
         while true {
             do throws(BusError) {
+                if isRepeated, let attachment { _ = try attach(attachment) }
                 return try call(isRepeated)
             } catch {
                 guard error.isOfLostConnection || !bus.isOpen, EventLoop.now() < limit else {
@@ -116,12 +126,24 @@ final class AppClient {
     ///   - once: only for the next event. Those after it wait for the next process.
     /// - Returns: why the app was launched, and so on.
     func attach(_ kinds: [String], after serial: UInt64, once: Bool = false) throws(Failure) -> Variant {
-        var options: [(String, Variant)] = [
+        attachment = nil
+        let answer = try repeated { (_) throws(BusError) in try attach(Self.options(kinds, serial, once)) }
+        attachment = Self.options(kinds, answer["serial"]?.uintValue ?? serial, once)
+        return answer
+    }
+
+    private static func options(_ kinds: [String], _ serial: UInt64, _ once: Bool) -> [(String, Variant)] {
+        [
             ("handles", .strings(kinds)), ("serial", .uint64(serial)),
             ("library", .string("greenroomctl \(ControlNames.version)")),
-        ]
-        if once { options.append(("once", .bool(true))) }
-        return try call("Attach", [.dictionary(options)]).first ?? .dictionary([])
+        ] + (once ? [("once", .bool(true))] : [])
+    }
+
+    private func attach(_ options: [(String, Variant)]) throws(BusError) -> Variant {
+        let answer = try bus.call(
+            path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: "Attach",
+            [.dictionary(options)])
+        return answer.first ?? .dictionary([])
     }
 
     static func failure(_ error: BusError) -> Failure {

@@ -29,11 +29,11 @@ struct AppEvent {
         case "didEnterBackground": [seconds("remainingSeconds")]
         case "willTerminate": [seconds("deadlineSeconds"), text("reason")]
         case "memoryWarning": [text("level")]
-        case Self.tasksExpiring: [seconds("remainingSeconds")] + names("names")
+        case Self.tasksExpiring: [seconds("remainingSeconds", missing: "0")] + names("names")
         case "push": [number("id"), text("payload")]
         case "wake": [number("id"), text("reason")]
         case "notification": [text("kind"), text("payload")]
-        case "didResume": [seconds("suspendedSeconds")] + names("changed")
+        case "didResume": [seconds("suspendedSeconds", missing: "0")] + names("changed")
         default: []
         }
     }
@@ -43,9 +43,9 @@ struct AppEvent {
     private func number(_ key: String) -> String { details[key]?.uintValue.map { "\($0)" } ?? "0" }
 
     /// Whole seconds, which shells calculate with, rounded down.
-    private func seconds(_ key: String) -> String {
-        guard case .double(let value)? = details[key], value < 1e15 else { return "infinity" }
-        return "\(Int64(max(0, value)))"
+    private func seconds(_ key: String, missing: String = "infinity") -> String {
+        guard case .double(let value)? = details[key] else { return missing }
+        return value < 1e15 ? "\(Int64(max(0, value)))" : "infinity"
     }
 
     func names(_ key: String) -> [String] {

@@ -53,6 +53,8 @@ extension Session {
         while true {
             switch next(client, until: nil) {
             case .event(let event):
+                // A daemon may send an event again.
+                guard event.serial > position else { continue }
                 guard try isShown(event) else { return 0 }
                 position = event.serial
             case .over: return 0
