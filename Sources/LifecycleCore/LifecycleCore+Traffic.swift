@@ -98,7 +98,7 @@ extension LifecycleCore {
             // Others may have to wait (L53).
             input.isFromOutside,
             // They are delivered before the thaw.
-            apps[index].notifications.pending.isEmpty, isEnough(index, input)
+            apps[index].notifications.pending.allSatisfy(\.waitsForForeground), isEnough(index, input)
         else { return nil }
         return (run, attempt)
     }

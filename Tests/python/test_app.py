@@ -194,6 +194,8 @@ class Sync(AppTest):
         self.addCleanup(os.environ.pop, "NOTIFY_SOCKET")
         app = self.app()
         app.start()
+        # The end of the app would come before its last call.
+        self.played.thread.join(60)
         child = os.fork()
         if child == 0:
             app.status("child")
