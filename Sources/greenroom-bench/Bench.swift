@@ -21,7 +21,7 @@ final class Bench {
     let report: Report
     /// How many apps the parts `turns` and `sockets` use; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
     private let apps: Int
-    /// For how long the parts `waking`, `hosting` and `hosting-show` send requests to many servers.
+    /// For how long the parts `waking`, `waking-web`, `hosting` and `hosting-show` send requests to many servers.
     let minutes: Int
     private(set) var turnSizes: [Int] = []
 
@@ -44,11 +44,12 @@ final class Bench {
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("sockets", measureHeldSockets), ("core", measureCore),
         ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
+        ("waking-web", measureWeb),
         ("hosting", measureHosting), ("hosting-show", measureHostingShow), ("connection", measureConnection),
     ]
 
     /// Take some minutes, so they are measured only if they are chosen.
-    private static let longParts: Set = ["waking", "hosting", "hosting-show"]
+    private static let longParts: Set = ["waking", "waking-web", "hosting", "hosting-show"]
 
     /// - Parameter only: the name of the part to measure, or `nil` for all parts but the long ones.
     /// - Returns: whether there is such a part.

@@ -7,6 +7,7 @@ import Systemd
 /// Sends random requests to many idle web servers, `python3 -m http.server`, that greenroomd suspends, and to as many that are
 /// left running.
 func measureWeb(_ bench: Bench) throws {
+    raiseDescriptorLimit()
     let count = bench.hasFewApps ? 30 : 300
     let seconds = bench.isQuick ? 10 : bench.minutes * 60
     bench.report.section(
