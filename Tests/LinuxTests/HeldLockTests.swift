@@ -132,7 +132,7 @@ struct HeldLockTests {
             try replaceFile(at: "\(process)/fdinfo/\(number)", with: Array("pos:\t0\n\(info)".utf8))
         }
         try replaceFile(
-            at: scratch.path + "/locks", with: Array("1: \(lock)2: FLOCK  ADVISORY  WRITE 42 00:13:9 0 EOF\n".utf8))
+            at: scratch.path + "/locks", with: Array("1: \(lock)2: POSIX  ADVISORY  WRITE 42 00:13:9 0 EOF\n".utf8))
         return ProcFS(root: scratch.path)
     }
 
