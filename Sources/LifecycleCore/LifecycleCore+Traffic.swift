@@ -89,15 +89,15 @@ extension LifecycleCore {
         update(index, .suspended(suspended))
     }
 
-    /// The freeze that the effects of this event will end before they do anything else, if a client waits for it: with it the
-    /// caller can thaw the app before it hands the event over. `nil`: the effects have to be waited for.
+    /// Returns the run and the freeze if the first effects of this event will end the watch and thaw the run for a client. The caller
+    /// may then do both before `handle`. `nil` for all other events.
     package func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
         guard case .run(let run, .inputArrived(let attempt, let input)) = event, shutdown == nil,
             let index = runs[run.number], case .suspended(let suspended)? = apps[index].execution,
             suspended.isWatching, attempt == self[run: index].freezeAttempt, apps[index].policy.wakesOnTraffic,
-            // Others may have to wait (L53).
+            // A wake by the app's own input is deferred if its background time is used up (L53).
             input.isFromOutside,
-            // They are delivered before the thaw.
+            // All other notifications are delivered before the thaw.
             apps[index].notifications.pending.allSatisfy(\.waitsForForeground), isEnough(index, input)
         else { return nil }
         return (run, attempt)
