@@ -33,13 +33,22 @@ final class WorkMeter {
     private var scan: ProcessScan?
     private var scanBegan = Duration.zero
     private var isScanned = false
-    /// What earlier looks have found, by run. Those of runs that are over are removed.
-    private var baselines: [RunID: WorkBaseline] = [:]
-    private var mostBaselines = WorkMeter.fewBaselines
+    /// What the looks at a run have found.
+    private struct Known {
+        var baseline = WorkBaseline()
+        /// The last freeze before the last look, and whether that look was at the frozen run.
+        var attempt = 0
+        var wasFrozen = false
+
+        func isThawedSince(_ job: Job) -> Bool { !job.isFrozen && (wasFrozen || attempt != job.attempt) }
+    }
+    /// By run. Those of runs that are over are removed.
+    private var known: [RunID: Known] = [:]
+    private var mostKnown = WorkMeter.fewKnown
     private var isFailureLogged = false
 
-    /// With more baselines, those of runs that are over are looked for.
-    private static let fewBaselines = 64
+    /// With more runs, those that are over are looked for.
+    private static let fewKnown = 64
     /// For how long a search of /proc serves other looks.
     private static let scanValidity = Duration.milliseconds(100)
 
@@ -74,7 +83,7 @@ final class WorkMeter {
     }
 
     /// A TCP socket of a run as the last look has found it.
-    func socket(_ inode: UInt64, of run: RunID) -> KnownSocket? { baselines[run]?.socket(inode) }
+    func socket(_ inode: UInt64, of run: RunID) -> KnownSocket? { known[run]?.baseline.socket(inode) }
 
     /// - Returns: whether there is more to measure.
     private func step() -> Bool {
@@ -131,14 +140,24 @@ final class WorkMeter {
         guard let run = validRun(job) else { return }
         do {
             let members = try run.enclosure.measuredMembers(in: scan)
+            if job.isFirst, let work = resume(job, members) { return run.send(.workMeasured(work)) }
             let look = WorkLook(
                 members, at: context.loop.now(), cgroup: run.enclosure.cgroupID,
-                baseline: baselines[job.run] ?? WorkBaseline(), tables: tables, isFrozen: job.isFrozen,
+                baseline: known[job.run]?.baseline ?? WorkBaseline(), tables: tables, isFrozen: job.isFrozen,
                 mayAsk: asker.mayAsk(about: job.app))
             current = (job, look)
         } catch {
             fail(job, error)
         }
+    }
+
+    /// Instead of the first look after a thaw; `nil`: the run has not been looked at before it was frozen.
+    private func resume(_ job: Job, _ members: Enclosure.Members) -> RunWork? {
+        guard var known = known[job.run], known.isThawedSince(job) else { return nil }
+        let measurement = known.baseline.resume(members, at: context.loop.now())
+        (known.attempt, known.wasFrozen) = (job.attempt, false)
+        self.known[job.run] = known
+        return RunWork(measurement)
     }
 
     private func advance(_ job: Job, _ look: WorkLook) {
@@ -186,17 +205,21 @@ final class WorkMeter {
     private func report(_ run: RunController, _ look: WorkLook, _ job: Job) {
         let policy = run.manifest.policy
         let limits = IdleLimits(processorShare: policy.idleProcessorShare, requestTime: policy.requestTime)
-        var baseline = baselines[run.id] ?? WorkBaseline()
+        var known = known[run.id] ?? Known()
         let measurement =
             job.isFrozen
-            ? baseline.judgeFrozen(look.findings) : baseline.judge(look.findings, isFirst: job.isFirst, limits)
-        baselines[run.id] = baseline
-        if baselines.count > mostBaselines {
-            baselines = baselines.filter { context.runs[$0.key] != nil }
-            mostBaselines = 2 * baselines.count + Self.fewBaselines
-            lateRuns = lateRuns.filter { context.runs[$0] != nil }
-        }
+            ? known.baseline.judgeFrozen(look.findings)
+            : known.baseline.judge(look.findings, isFirst: job.isFirst, limits)
+        (known.attempt, known.wasFrozen) = (job.attempt, job.isFrozen)
+        self.known[run.id] = known
+        if self.known.count > mostKnown { forgetEnded() }
         run.send(.workMeasured(RunWork(measurement)))
+    }
+
+    private func forgetEnded() {
+        known = known.filter { context.runs[$0.key] != nil }
+        mostKnown = 2 * known.count + Self.fewKnown
+        lateRuns = lateRuns.filter { context.runs[$0] != nil }
     }
 
     /// The app counts as having what it may have.
@@ -232,5 +255,6 @@ extension RunWork {
         shortestWait = measurement.shortestWait
         isIncomplete = measurement.isIncomplete
         isOwn = measurement.isOwn
+        isBrief = measurement.isBrief
     }
 }

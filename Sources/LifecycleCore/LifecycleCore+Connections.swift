@@ -65,25 +65,30 @@ extension LifecycleCore {
     }
 
     /// The app is in the foreground: sends it the URLs that wait. One that handles none has got that of its launch in its
-    /// environment, and the others are refused.
+    /// environment, and the others are refused. Those whose requests were answered before wait on: the app may yet say that it
+    /// handles URLs.
     mutating func openURLs(_ index: Int) {
         if apps[index].urls.pending.isEmpty { return }
         let waiting = apps[index].urls.pending
         guard self[run: index].handled.contains(.openURL) else {
-            apps[index].urls.pending = waiting.filter(\.isOfLaunch)
-            for entry in waiting where !entry.isOfLaunch { refuseURL(index, entry) }
+            apps[index].urls.pending = []
+            for entry in waiting where entry.isOfLaunch || !refuseURL(index, entry) {
+                apps[index].urls.pending.append(entry)
+            }
             return
         }
         apps[index].urls.pending = []
         for entry in waiting { effects.append(.notify(self[run: index].id, .openURL(entry.url))) }
     }
 
-    private mutating func refuseURL(_ index: Int, _ entry: URLQueue.Entry) {
+    /// - Returns: whether its request was still to be answered.
+    private mutating func refuseURL(_ index: Int, _ entry: URLQueue.Entry) -> Bool {
         guard let request = entry.request, apps[index].waiters.contains(where: { $0.request == request }) else {
-            return
+            return false
         }
         apps[index].waiters.removeAll { $0.request == request }
         answer(request, .refused(.opensNoURLs))
+        return true
     }
 
     /// A process is created for the launch: the oldest URL is in its environment.

@@ -83,7 +83,8 @@ extension LifecycleCore {
         self[run: index].traffic.shortestWait = work.shortestWait
         let hint = self[run: index].idleHint
         // The first one is compared with nothing, so it decides only what the app says itself.
-        let isFirst = look.before == nil && hint == nil
+        let isFirst = look.before == nil && (hint == nil || work.isBrief)
+        if isFirst, hint != nil { look.nextAt = min(look.nextAt, now + Self.shortestHintedLook) }
         let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, hint, now)
         if hint != nil, reason == .unreadInput || reason == .request { endIdleHint(index) }
         if work.hasUnusualWait || work.isIncomplete {

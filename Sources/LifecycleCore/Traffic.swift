@@ -150,6 +150,8 @@ package struct RunWork: Hashable, Sendable {
     package var isIncomplete = false
     /// There is unread input or a request, and all of it comes from the app itself (L53).
     package var isOwn = false
+    /// Only the processor time was measured, to compare the next measurement with: the app has just been thawed.
+    package var isBrief = false
 
     package init(cpu: Duration) { self.cpu = cpu }
 }

@@ -210,13 +210,22 @@ extension World {
 
     // MARK: Measurements
 
-    mutating func measureWork(_ run: Int) {
+    /// The first look after a thaw takes only the processor time, if the daemon has looked at the run before it was frozen.
+    mutating func measureWork(_ run: Int, isFirst: Bool) {
         let policy = apps[runs[run].app].policy
-        let work = currentWork(of: run, policy)
+        var work = currentWork(of: run, policy)
         if work.hasNewProcesses || work.isIncomplete { traffic.runs[run].lastWork = now }
         traffic.runs[run].children = runs[run].children
+        // What is not looked at is there nevertheless.
         traffic.runs[run].measured.append(work)
-        let time = max(traffic.runs[run].measuredAt, now + traffic.random.within(5...500))
+        let isBrief = isFirst && runs[run].attempt > 0 && traffic.random.chance(900)
+        if isBrief {
+            work = RunWork(cpu: work.cpu)
+            work.isBrief = true
+        }
+        // Other work of the daemon may come before it.
+        let delay = traffic.random.within(isFirst && traffic.random.chance(200) ? 500...30_000 : 5...500)
+        let time = max(traffic.runs[run].measuredAt, now + delay)
         traffic.runs[run].measuredAt = time
         queue.push(.deliver(.run(runs[run].id, .workMeasured(work))), at: time)
     }

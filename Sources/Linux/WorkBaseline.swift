@@ -54,6 +54,10 @@ package struct WorkBaseline {
     private var ports: Set<UInt16> = []
     private var processes: Set<Int32> = []
     private var last: (at: Duration, cpu: Duration)?
+    private var lastUnsent: UInt64 = 0
+    private var lastWait: Duration?
+    /// The run was thawed since its sockets were looked at.
+    private var isResumed = false
     private var waits = WaitHabits()
     /// When the last look began (CLOCK_MONOTONIC).
     var lastLook: Duration? { last?.at }
@@ -67,7 +71,8 @@ package struct WorkBaseline {
         work.isRunnable = findings.isRunnable
         work.isIncomplete = findings.isIncomplete
         work.hasNewProcesses = !isFirst && looks > 0 && processes != findings.processes
-        let hasTraffic = judgeSockets(findings, isFirst: isFirst, &work)
+        let hasTraffic = judgeSockets(findings, isFirst: isFirst || isResumed, &work)
+        isResumed = false
         let isQuiet =
             !hasTraffic && !work.isRunnable && !work.hasNewProcesses && work.unread == 0 && work.unsent == 0
             && work.requests == 0 && isIdle(findings, limits)
@@ -76,6 +81,7 @@ package struct WorkBaseline {
             threads, isQuiet: isQuiet, hasClients: work.connections > 0, at: findings.began, after: limits.requestTime)
         work.hasUnusualWait = threads.contains { waits.isUnusual($0) }
         work.shortestWait = threads.lazy.compactMap(\.timeout.duration).min()
+        lastWait = work.shortestWait
         processes = findings.processes
         last = (findings.began, findings.cpu)
         looks += 1
@@ -89,6 +95,19 @@ package struct WorkBaseline {
         work.isIncomplete = findings.isIncomplete
         _ = judgeSockets(findings, isFrozen: true, &work)
         last = (findings.began, findings.cpu)
+        return work
+    }
+
+    /// Replaces the first look after a thaw: while the app was frozen, only its sockets could change, and what they have counted before
+    /// is known. So the client that has woken the app does not wait for a look at all its descriptors and threads.
+    /// - Parameter now: the time (CLOCK_MONOTONIC).
+    package mutating func resume(_ members: Enclosure.Members, at now: Duration) -> WorkMeasurement {
+        processes = Set(members.processes)
+        last = (now, members.cpu)
+        isResumed = true
+        var work = WorkMeasurement(cpu: members.cpu)
+        work.isBrief = true
+        (work.unsent, work.shortestWait) = (lastUnsent, lastWait)
         return work
     }
 
@@ -152,6 +171,7 @@ package struct WorkBaseline {
             if known.count < Self.mostSockets { known[inode] = entry }
         }
         sockets = known
+        lastUnsent = work.unsent
         // What could not be examined may come from outside.
         work.isOwn = !busy.isEmpty && !work.isIncomplete && findings.areOwn(busy)
         work.newestRequest = newest ?? .zero

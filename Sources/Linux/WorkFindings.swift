@@ -97,6 +97,8 @@ package struct WorkMeasurement: Equatable, Sendable {
     package var isIncomplete = false
     /// Something is unread or a request waits, and the app has sent all of it to itself.
     package var isOwn = false
+    /// Only the processor time and the processes are new; the rest was not examined.
+    package var isBrief = false
 
     init(cpu: Duration) { self.cpu = cpu }
 }

@@ -6,7 +6,8 @@ let usage = """
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
     this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, sockets, core,
-    descriptors, memory, connection, waking, waking-web, hosting, hosting-show.
+    descriptors, memory, connection, waking, waking-shapes, waking-web, hosting,
+    hosting-show.
 
     """
 

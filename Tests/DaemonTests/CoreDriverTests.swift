@@ -8,6 +8,10 @@ import Testing
 
 @testable import Daemon
 
+extension Effect {
+    fileprivate var isSpawn: Bool { if case .spawn = self { true } else { false } }
+}
+
 /// Effects are counted in turns of the loop, with a clock that only the effects advance.
 @Suite("The driver of the core")
 struct CoreDriverTests {
@@ -19,7 +23,9 @@ struct CoreDriverTests {
             effects.append((effect, id))
             time += .microseconds(400)
         }
-        func thawAhead(_ run: RunID, attempt: Int) {}
+        /// Called for a thaw before the core's decision.
+        var onThawAhead: (RunID, Int) -> Void = { _, _ in }
+        func thawAhead(_ run: RunID, attempt: Int) { onThawAhead(run, attempt) }
 
         var launched: [AppID] {
             effects.compactMap { if case .spawn(let app, _, _) = $0.effect { app } else { nil } }
@@ -58,6 +64,14 @@ struct CoreDriverTests {
         }
 
         deinit { removeTree(folder) }
+
+        /// Sends events, each when the one before is handled and its effects are performed.
+        func settle(_ events: Event...) throws {
+            for event in events.map(Optional.some) + [nil] {
+                while !driver.isIdle { _ = try loop.runOnce(timeout: .zero) }
+                if let event { driver.send(event) }
+            }
+        }
 
         /// Sends an event in a turn of its own, as a source does.
         func sendInTurn(_ event: Event) throws {
@@ -107,6 +121,54 @@ struct CoreDriverTests {
         #expect(recovered.effects == rest.map(\.effect).prefix(recovered.effects.count).map { $0 })
         let ofStart = stage.performer.effects.count { $0.id.event == performed[0].id.event }
         #expect(recovered.effects.count + recovered.effectsPerformed == ofStart)
+    }
+
+    @Test("input is recorded, then its app is thawed, then the core handles it; behind another event it waits (L50)")
+    func thawAhead() throws {
+        for isBehind in [false, true] {
+            let stage = try Stage(0)
+            let (driver, performer) = (stage.driver, stage.performer)
+            let app = try #require(AppID("web"))
+            var policy = AppPolicy()
+            (policy.role, policy.wakesOnTraffic, policy.launchAtStart) = (.worker, true, .background)
+            try stage.settle(.registered(app, policy, launches: 0), .started)
+            guard case .spawn(_, let run, _)? = performer.effects.map(\.effect).first(where: \.isSpawn) else {
+                return #expect(Bool(false), "the app is not launched")
+            }
+            let events: [RunEvent] = [
+                .spawned(pid: 7), .executed, .backgroundEntered, .idleHinted(true), .workMeasured(RunWork(cpu: .zero)),
+                .frozen(attempt: 1, memory: 1), .inputWatched(attempt: 1, InputWatch(watched: 1)),
+            ]
+            for event in events { try stage.settle(.run(run, event)) }
+            #expect(driver.view(of: app)?.state == .suspended)
+
+            let arrived = Event.run(
+                run, .inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: 9)))
+            let before = performer.effects.count
+            var ahead: [Int] = []
+            performer.onThawAhead = { thawed, attempt in
+                ahead.append(attempt)
+                #expect(thawed == run && performer.effects.count == before && driver.view(of: app)?.state == .suspended)
+                // A daemon that dies now leaves the event to the next one.
+                let bytes = try? readFile(at: stage.folder + "/logbook", limit: 1 << 28)
+                try? replaceFile(at: stage.folder + "/copy", with: bytes ?? [])
+                let recovered = try? Logbook.read(at: stage.folder + "/copy")
+                #expect(recovered?.events.map(\.event) == [arrived])
+            }
+            defer { MappedFile.stopCountingOwnEnd() }
+            if isBehind {
+                driver.batch {
+                    driver.send(.locked)
+                    driver.send(arrived)
+                }
+            } else {
+                driver.send(arrived)
+            }
+            try stage.settle()
+            #expect(ahead == (isBehind ? [] : [1]))
+            #expect(driver.view(of: app)?.state == .background)
+            #expect(performer.effects.dropFirst(before).contains { $0.effect == .thaw(run, attempt: 1) })
+        }
     }
 
     @Test("a snapshot is saved after all events are handled and all effects performed: it contains neither")

@@ -122,6 +122,30 @@ struct WorkMeterTests {
         }
     }
 
+    @Test("the first look after a thaw takes only the processor time, if the run was looked at before it was frozen")
+    func resumed() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 2)
+            stage.runs[0].measureWork(isFirst: true)
+            try stage.turn { $0.count == 1 }
+            for run in stage.runs {
+                try stage.freeze(run)
+                run.thaw(attempt: 1)
+                run.measureWork(isFirst: true)
+            }
+            try stage.turn { $0.count == 3 }
+            // Without a freeze since then, it is a look at everything.
+            stage.runs[0].measureWork(isFirst: true)
+            try stage.turn { $0.count == 4 }
+            let looks = stage.list.events.compactMap { event -> String? in
+                guard case .run(let run, .workMeasured(let work)) = event else { return nil }
+                return "\(run) \(work.isBrief ? "brief" : "whole")"
+            }
+            #expect(Set(looks[1...2]) == ["1 brief", "2 whole"])
+            #expect(looks[0] == "1 whole" && looks[3] == "1 whole")
+        }
+    }
+
     @Test("a look at a frozen run that is thawed meanwhile is dropped")
     func thawed() throws {
         try inOwnProcess {

@@ -110,6 +110,26 @@ struct ConnectionTests {
         #expect(harness.notices("photos") == [.didBecomeActive(.launch), .openURL("photos:1")])
     }
 
+    @Test("a URL whose request was answered waits until the app says that it handles URLs (L8)")
+    func answeredBefore() {
+        let harness = harness(handling: .openURL)
+        harness.behave("photos") { $0.terminating = .ignores }
+        harness.terminate("photos")
+        let first = harness.request("photos", .open(url: "photos:1"))
+        let second = harness.request("photos", .launch(.background, reason: .url, url: "photos:2"))
+        #expect(harness.answers[first] == .superseded(by: .background))
+        harness.exit("photos")
+        let mark = harness.mark
+        harness.handle(.run(harness.run("photos"), .ready))
+        #expect(harness.answers[second] == .done(.background))
+        // Nothing says yet that the new process handles URLs.
+        harness.activate("photos")
+        #expect(harness.state("photos") == .active)
+        attach(harness, .openURL)
+        let opened = harness.notices("photos", since: mark).suffix(2)
+        #expect(opened == [.openURL("photos:1"), .openURL("photos:2")])
+    }
+
     @Test("at most 64 URLs of 8 KiB wait for an app (L8)")
     func bounds() {
         let harness = Harness("photos") { $0.readiness = .notified }

@@ -140,6 +140,22 @@ struct IdleHintTests {
         #expect(harness.state("web") == .suspended)
     }
 
+    @Test("a hint is not judged by the processor time alone, so the app is measured again after 100ms (L51)")
+    func brief() {
+        let harness = TrafficTests.worker()
+        var work: RunWork?
+        harness.behave("web") { (work, $0.work) = ($0.work, nil) }
+        harness.launch("web")
+        hint(harness)
+        var brief = RunWork(cpu: .zero)
+        brief.isBrief = true
+        harness.handle(.run(harness.run("web"), .workMeasured(brief)))
+        #expect(harness.state("web") == .background)
+        harness.behave("web") { $0.work = work }
+        harness.advance(LifecycleCore.shortestHintedLook)
+        #expect(harness.state("web") == .suspended)
+    }
+
     @Test("the wake of an app that input has woken ends with its hint (L50, L51)")
     func wake() {
         let harness = Harness("web") { $0.wakesOnTraffic = true }

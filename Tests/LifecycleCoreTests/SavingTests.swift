@@ -47,6 +47,21 @@ struct SavingTests {
 
     private static func isRefused(_ bytes: ArraySlice<UInt8>) -> Bool { (try? SavedCore(reading: bytes)) == nil }
 
+    @Test("all that was measured of an app's work is saved")
+    func work() throws {
+        var work = RunWork(cpu: .seconds(1))
+        (work.isRunnable, work.hasNewProcesses, work.hasUnusualWait, work.isIncomplete) = (true, true, true, true)
+        (work.isOwn, work.isBrief, work.shortestWait) = (true, true, .seconds(2))
+        (work.unread, work.unsent, work.requests, work.connections, work.newestRequest) = (3, 4, 5, 6, .seconds(7))
+        let blank = Mirror(reflecting: RunWork.blank).children
+        for (field, unset) in zip(Mirror(reflecting: work).children, blank) {
+            #expect("\(field.value)" != "\(unset.value)", "\(field.label ?? "") is not tested")
+        }
+        let event = Event.run(RunID(3), .workMeasured(work))
+        let bytes = LoggedEvent(event, at: Instant(sinceOrigin: .seconds(7))).savedBytes
+        #expect(try LoggedEvent(reading: bytes).event == event)
+    }
+
     @Test("a recovered core equals the saved one and behaves like it")
     func recovers() throws {
         let harness = Self.harnessWithEverything()

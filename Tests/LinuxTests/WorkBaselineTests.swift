@@ -195,6 +195,59 @@ struct WorkBaselineTests {
         #expect(try !look([11], isFirst: true))
     }
 
+    @Test("after a thaw only the processor time and the processes are taken, and the next look is compared with them")
+    func resumed() throws {
+        func look(
+            received: UInt64, sent: UInt64 = 5, cpu: Duration = .seconds(5), processes: [Int32] = [10]
+        ) throws -> WorkMeasurement {
+            var baseline = WorkBaseline()
+            func message(_ received: UInt64, _ sent: UInt64) -> [UInt8] {
+                internetMessage(received: received, sent: sent, lastReceived: 7, lastSent: 7)
+            }
+            _ = baseline.judge(try makeFindings([message(5, 5)]), isFirst: true, Self.limits)
+            _ = baseline.judgeFrozen(try makeFindings([message(5, 5)], at: 1))
+            let brief = baseline.resume(Enclosure.Members(processes: [10], cpu: .seconds(5)), at: .seconds(90))
+            #expect(brief.isBrief && brief.cpu == .seconds(5) && !brief.hasNewProcesses && brief.requests == 0)
+            return baseline.judge(
+                try makeFindings([message(received, sent)], at: 91, cpu: cpu, processes: processes), isFirst: false,
+                Self.limits)
+        }
+        #expect(try look(received: 5).requests == 0)
+        #expect(try look(received: 9).requests == 1)
+        #expect(try look(received: 9, sent: 9).requests == 0)
+        #expect(try !look(received: 5).hasNewProcesses)
+        #expect(try look(received: 5, processes: [10, 11]).hasNewProcesses)
+        #expect(try !look(received: 5).isBrief)
+    }
+
+    @Test("the time in which the app was frozen does not count for the progress of a request")
+    func resumedProgress() throws {
+        for bytes in [UInt64(1023), 1024] {
+            var baseline = WorkBaseline()
+            func look(_ received: UInt64, at second: Int) throws -> WorkFindings {
+                try makeFindings(
+                    [internetMessage(received: received, sent: 0, lastReceived: 0, lastSent: 1)], at: second)
+            }
+            _ = baseline.judge(try look(5, at: 0), isFirst: true, Self.limits)
+            _ = baseline.resume(Enclosure.Members(processes: [9], cpu: .zero), at: .seconds(50))
+            let work = baseline.judge(try look(5 + bytes, at: 51), isFirst: false, Self.limits)
+            #expect(work.requests == 1 && work.newestRequest == .seconds(bytes == 1024 ? 0 : 51), "\(bytes)")
+            // Time passes as before then.
+            let next = baseline.judge(try look(5 + bytes + 1024, at: 60), isFirst: false, Self.limits)
+            #expect(next.newestRequest == .seconds(bytes == 1024 ? 9 : 60), "\(bytes)")
+        }
+    }
+
+    @Test("what peers had not got, and the shortest wait, are those of the look before the thaw")
+    func keptAfterFreeze() throws {
+        var baseline = WorkBaseline()
+        var findings = try makeFindings([internetMessage(writeQueue: 7)])
+        findings.threads = [ParkedThread(thread: 9, call: 35, stackPointer: 1, timeout: .relative(.seconds(30)))]
+        let work = baseline.judge(findings, isFirst: true, Self.limits)
+        let brief = baseline.resume(Enclosure.Members(processes: [9], cpu: .zero), at: .seconds(50))
+        #expect(work.unsent == 7 && brief.unsent == 7 && brief.shortestWait == .seconds(30))
+    }
+
     @Test("a wait is learned only by looks without work")
     func habits() throws {
         let wait = ParkedThread(thread: 9, call: 35, stackPointer: 1, timeout: .relative(.seconds(30)))

@@ -97,6 +97,11 @@ extension MutantCase {
                 core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
                 changesThawAhead: { _, _ in nil })
         },
+        .events("takes the processor time alone for a whole measurement", .workKeepsAwake) { event in
+            guard case .run(let run, .workMeasured(var work)) = event, work.isBrief else { return event }
+            work.isBrief = false
+            return .run(run, .workMeasured(work))
+        },
         .events("ignores what apps say of their idleness", .hintsSuspend) { event in
             if case .run(_, .idleHinted(true)) = event { nil } else { event }
         },

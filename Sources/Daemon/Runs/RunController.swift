@@ -253,6 +253,9 @@ final class RunController {
         input.closeDuplicates()
         // A failure is logged by the attempt that follows.
         isThawedAhead = (try? enclosure.thaw()) != nil
+        // Both are often woken on the processor that this process uses, and would wait until it sleeps (decision 0072): the app, then
+        // its client.
+        for _ in 1...2 { sched_yield() }
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in

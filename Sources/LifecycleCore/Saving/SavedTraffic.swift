@@ -75,6 +75,7 @@ extension RunWork: SavedRecord {
         try coder.optional(10, &shortestWait)
         try coder.flag(11, &isIncomplete)
         try coder.flag(12, &isOwn)
+        try coder.flag(13, &isBrief)
     }
 }
 

@@ -24,6 +24,8 @@ struct IdlenessChecker {
         var quietSince: Microseconds?
         /// When it said that it has nothing to do; `nil`: it did not, or something that concerns it has happened since.
         var hintedAt: Microseconds?
+        /// The last measurement was of the processor time only.
+        var wasBrief = false
         /// When its manifest changed `IdleSec=`.
         var changedAt: Microseconds = 0
     }
@@ -39,6 +41,8 @@ struct IdlenessChecker {
     /// A measurement and a thaw take some milliseconds, and the daemon may have other work.
     private static let slack: Microseconds = 1 * .second
     private static let lockRetry: Microseconds = 5 * .second
+    /// An app that hints that it is idle is looked at again after this time.
+    private static let shortestHintedLook = 100 * Microseconds.millisecond
     private static let quickTime: Microseconds = 1 * .second
     /// So many quick turns have no consequence.
     private static let toleratedTurns = 2
@@ -60,6 +64,7 @@ struct IdlenessChecker {
         recordHint(event, of: app, model, at: now)
         if case .run(_, .workMeasured(let work)) = event {
             apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
+            apps[app].wasBrief = work.isBrief
         }
         if case .registered(_, let policy, _) = event, policy.idleTime != model.apps[app].policy.idleTime {
             apps[app].changedAt = now
@@ -92,7 +97,7 @@ struct IdlenessChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = App()
-        case .measureWork(_, let isFirst): checkLook(app, isFirst, model, now, &findings)
+        case .measureWork(_, let isFirst): checkLook(app, isFirst, model, world, now, &findings)
         case .freeze:
             checkFreeze(app, event, model, world, now, &findings)
             apps[app].lastLook = nil
@@ -109,7 +114,8 @@ struct IdlenessChecker {
     }
 
     private mutating func checkLook(
-        _ app: Int, _ isFirst: Bool, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
+        _ app: Int, _ isFirst: Bool, _ model: CoreModel, _ world: World, _ now: Microseconds,
+        _ findings: inout Findings
     ) {
         let id = model.apps[app].id
         findings.check(looked != app, .looksAreRare, "\(id) is looked at twice in one event")
@@ -118,8 +124,13 @@ struct IdlenessChecker {
             findings.check(!isFirst, .looksAreRare, "\(id) is looked at for the first time once more")
             // It may be looked at when the time is over for which something else keeps it awake.
             let isKept = apps[app].staysAwake > 0 || apps[app].hasLocks
+            // The app has said that it has nothing to do, and that is not judged by its processor time alone.
+            let run = model.apps[app].run.flatMap { world.index(of: $0) }
+            let isHinted = apps[app].wasBrief && run.map { world.traffic.runs[$0].hintedAt != nil } ?? false
+            let pause =
+                isHinted ? Self.shortestHintedLook : model.apps[app].policy.idleTime.microseconds
             findings.check(
-                now - last >= model.apps[app].policy.idleTime.microseconds || isKept, .looksAreRare,
+                now - last >= pause || isKept, .looksAreRare,
                 "\(id) is looked at again after \(now - last) µs")
         }
         apps[app].lastLook = now
