@@ -212,11 +212,11 @@ final class WorkMeter {
             : known.baseline.judge(look.findings, isFirst: job.isFirst, limits)
         (known.attempt, known.wasFrozen) = (job.attempt, job.isFrozen)
         self.known[run.id] = known
-        if self.known.count > mostKnown { forgetEnded() }
+        if self.known.count > mostKnown { removeEnded() }
         run.send(.workMeasured(RunWork(measurement)))
     }
 
-    private func forgetEnded() {
+    private func removeEnded() {
         known = known.filter { context.runs[$0.key] != nil }
         mostKnown = 2 * known.count + Self.fewKnown
         lateRuns = lateRuns.filter { context.runs[$0] != nil }
