@@ -76,12 +76,13 @@ extension LifecycleCore {
         }
     }
 
-    /// One at a time: another request moves its end.
+    /// One at a time: another request moves its end. The manifest's limit holds for it too: a worker, which has no
+    /// background budget, would be awake for as long as it likes.
     private mutating func openExtension(_ index: Int, _ time: Duration, _ now: Instant) {
-        if self[run: index].assertions.moveExtension(to: now + time) { return }
-        begin(
-            Assertion(kind: .task(name: Assertion.extensionName), owner: .daemon, began: now, end: now + time), index,
-            now)
+        let limit = apps[index].policy.extendedDeadlineMax
+        if self[run: index].assertions.moveExtension(to: now + time, limit: limit) { return }
+        let end = now + (limit.map { min(time, $0) } ?? time)
+        begin(Assertion(kind: .task(name: Assertion.extensionName), owner: .daemon, began: now, end: end), index, now)
     }
 
     // MARK: The budget

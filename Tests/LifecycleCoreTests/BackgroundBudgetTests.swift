@@ -155,20 +155,24 @@ struct BackgroundBudgetTests {
     func extensionMoves() {
         let end = Instant(sinceOrigin: .seconds(20))
         var list = AssertionList()
-        var isMoved = list.moveExtension(to: end)
+        var isMoved = list.moveExtension(to: end, limit: nil)
         #expect(!isMoved)
         _ = list.beginTask(task("upload", 1), limit: 10)
-        isMoved = list.moveExtension(to: end)
+        isMoved = list.moveExtension(to: end, limit: nil)
         #expect(!isMoved)
         #expect(list.all == [task("upload", 1)])
         _ = list.beginTask(task(Assertion.extensionName, 2, end: 10), limit: 10)
-        isMoved = list.moveExtension(to: end)
+        isMoved = list.moveExtension(to: end, limit: nil)
         #expect(isMoved)
         #expect(list.all == [task("upload", 1), task(Assertion.extensionName, 2, end: 20)])
         // An extension may also shorten the time.
-        isMoved = list.moveExtension(to: Instant(sinceOrigin: .seconds(5)))
+        isMoved = list.moveExtension(to: Instant(sinceOrigin: .seconds(5)), limit: nil)
         #expect(isMoved)
         #expect(list.all.last == task(Assertion.extensionName, 2, end: 5))
+        // The limit counts from the begin of the task.
+        isMoved = list.moveExtension(to: end, limit: .seconds(10))
+        #expect(isMoved)
+        #expect(list.all.last == task(Assertion.extensionName, 2, end: 12))
     }
 
     @Test("a change of tasks does not reach the wake")

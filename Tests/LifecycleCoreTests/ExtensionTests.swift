@@ -124,6 +124,25 @@ struct ExtensionTests {
         #expect(harness.state("photos") == .suspended)
     }
 
+    @Test(
+        "the manifest's limit holds for the task of EXTEND_TIMEOUT_USEC= (L25)",
+        arguments: [AppPolicy.Role.app, .worker])
+    func limited(role: AppPolicy.Role) {
+        let harness = Harness("photos") {
+            $0.role = role
+            $0.extendedDeadlineMax = .seconds(20)
+        }
+        harness.move("photos", to: .entering)
+        extend(harness, by: .seconds(1000))
+        harness.advance(.seconds(2))
+        extend(harness, by: .seconds(1 << 40))
+        #expect(harness.view("photos").tasks.map(\.remaining) == [.seconds(18)])
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.advance(.seconds(18))
+        #expect(harness.view("photos").tasks.isEmpty)
+        #expect(harness.state("photos") == .background)
+    }
+
     @Test("the background budget limits the task of EXTEND_TIMEOUT_USEC= (L25)")
     func bounded() throws {
         let harness = Harness("photos")

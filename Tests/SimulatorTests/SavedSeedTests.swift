@@ -64,6 +64,9 @@ struct SavedSeedTests {
         Saved(
             seed: 1_814_653_090_574, events: 5500,
             found: "a look that the dead daemon had not answered was not made again, and held up a hint"),
+        Saved(
+            seed: 1_334_027_467_113, events: 5500,
+            found: "EXTEND_TIMEOUT_USEC= kept a worker awake for ever, because the manifest's limit did not hold"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

@@ -97,10 +97,11 @@ struct AssertionList: Hashable, Sendable {
         for index in all.indices where all[index].isTask { change(&all[index]) }
     }
 
-    /// Moves the end of the task that ends by itself. Whether there is one.
-    mutating func moveExtension(to end: Instant) -> Bool {
+    /// Moves the end of the task that ends by itself, to `limit` after its begin at most.
+    /// - Returns: whether there is one.
+    mutating func moveExtension(to end: Instant, limit: Duration?) -> Bool {
         guard let index = all.firstIndex(where: { $0.isTask && $0.end != nil }) else { return false }
-        all[index].end = end
+        all[index].end = limit.map { min(end, all[index].began + $0) } ?? end
         return true
     }
 
