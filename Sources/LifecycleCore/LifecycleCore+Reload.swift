@@ -42,7 +42,10 @@ extension LifecycleCore {
         guard before.idleTime != idleTime, case .background(var background)? = apps[index].execution,
             let look = background.look
         else { return }
-        background.look?.nextAt = max(now, look.nextAt + (idleTime - before.idleTime))
+        // The time to the next look counts from the question of the last one, which may not be answered yet. A look that comes
+        // sooner because of a hint stays; one at the end of the time for which the app is left awake would be too early.
+        let next = look.isAsked ? look.nextAt + (idleTime - before.idleTime) : look.measuredAt + idleTime
+        background.look?.nextAt = max(now, self[run: index].idleHint == nil ? next : min(next, look.nextAt))
         update(index, .background(background))
     }
 }

@@ -185,10 +185,15 @@ extension Line {
 
     private mutating func add(_ request: Request) {
         switch request {
-        case .launch(let state, let reason, _, _):
+        case .launch(let state, let reason, let url, _):
             add(state == .foreground ? "launch (" : "launch in the background (")
             add(reason.rawValue)
             add(")")
+            if let url {
+                add(" “")
+                add(url)
+                add("” with")
+            }
         case .activate: add("activate")
         case .background: add("background")
         case .interrupt: add("interrupt")

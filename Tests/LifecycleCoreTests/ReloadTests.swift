@@ -24,6 +24,25 @@ struct ReloadTests {
         #expect(harness.state("web") == .suspended)
     }
 
+    @Test("another IdleSec= counts from the last look, also if the app is left awake for less than that (L50, L51)")
+    func idleTimeLeftAwake() {
+        let harness = TrafficTests.worker { $0.idleTime = .milliseconds(1500) }
+        TrafficTests.rest(harness)
+        for _ in 0..<2 {
+            Self.arrive(harness)
+            harness.advance(.milliseconds(1500))
+            #expect(harness.state("web") == .suspended)
+        }
+        Self.arrive(harness)
+        // It is left awake for 2 s: the second look would come 0.5 s after the first.
+        harness.advance(.milliseconds(1600))
+        harness.register("web") { $0.idleTime = .seconds(10) }
+        harness.advance(.milliseconds(9800))
+        #expect(harness.state("web") == .background)
+        harness.advance(.milliseconds(100))
+        #expect(harness.state("web") == .suspended)
+    }
+
     @Test("an app that is no worker any more has a budget for its tasks (L21, L49)")
     func budget() {
         let harness = TrafficTests.worker()

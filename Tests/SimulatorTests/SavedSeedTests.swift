@@ -67,6 +67,15 @@ struct SavedSeedTests {
         Saved(
             seed: 1_334_027_467_113, events: 5500,
             found: "EXTEND_TIMEOUT_USEC= kept a worker awake for ever, because the manifest's limit did not hold"),
+        Saved(
+            seed: 7_700_300_488, events: 2200,
+            found: "another IdleSec= did not count from the last look, because the app was left awake"),
+        Saved(
+            seed: 7_700_600_998, events: 3200,
+            found: "the checker of looks took the late answer to an earlier look for the one that counted"),
+        Saved(
+            seed: 7_700_700_452, events: 900,
+            found: "the checker of URLs took the URL of a request for the same one of a request that was superseded"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

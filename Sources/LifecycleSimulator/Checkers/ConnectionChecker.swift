@@ -157,13 +157,16 @@ struct ConnectionChecker {
             apps[app].handled.contains(.openURL) && model.apps[app].state != .background
                 && model.apps[app].state != .suspended, .urlsAreOpened,
             "\(id) is given \(url) while it is \(model.apps[app].state) and handles \(apps[app].handled.rawValue)")
-        guard let index = apps[app].urls.firstIndex(where: { $0.url == url }) else {
+        // If several requests have this URL, it is given for the one that must get it, unless that one is preceded by another.
+        let isOwed = apps[app].urls.first { !$0.isOptional }?.url == url
+        guard let index = apps[app].urls.firstIndex(where: { $0.url == url && !(isOwed && $0.isOptional) }) else {
             return findings.check(false, .urlsAreOpened, "\(id) is given \(url), which no request has, or again")
         }
         findings.check(
             apps[app].urls[..<index].allSatisfy(\.isOptional), .urlsAreOpened,
             "\(id) is given \(url) before \(apps[app].urls[0].url)")
-        apps[app].urls.removeSubrange(...index)
+        let same = apps[app].urls[..<index].filter { $0.isOptional && $0.url == url }
+        apps[app].urls.replaceSubrange(...index, with: same)
     }
 
     /// After all effects of an event.

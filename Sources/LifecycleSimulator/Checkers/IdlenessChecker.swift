@@ -24,7 +24,9 @@ struct IdlenessChecker {
         var quietSince: Microseconds?
         /// When it said that it has nothing to do; `nil`: it did not, or something that concerns it has happened since.
         var hintedAt: Microseconds?
-        /// The last measurement was of the processor time only.
+        /// The last look has no answer yet.
+        var isAsked = false
+        /// The answer to the last look was of the processor time only.
         var wasBrief = false
         /// When its manifest changed `IdleSec=`.
         var changedAt: Microseconds = 0
@@ -64,7 +66,9 @@ struct IdlenessChecker {
         recordHint(event, of: app, model, at: now)
         if case .run(_, .workMeasured(let work)) = event {
             apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
-            apps[app].wasBrief = work.isBrief
+            // A look that began before the last one may be answered first, and counts as its answer.
+            if apps[app].isAsked { apps[app].wasBrief = work.isBrief }
+            apps[app].isAsked = false
         }
         if case .registered(_, let policy, _) = event, policy.idleTime != model.apps[app].policy.idleTime {
             apps[app].changedAt = now
@@ -134,6 +138,7 @@ struct IdlenessChecker {
                 "\(id) is looked at again after \(now - last) µs")
         }
         apps[app].lastLook = now
+        apps[app].isAsked = true
     }
 
     private func checkFreeze(
