@@ -203,11 +203,23 @@ package final class EventLoop {
 
     /// How long a turn works before it leaves the rest to a later turn.
     package static let turnBudget = Duration.milliseconds(1)
+    /// The same while an event waits to be served. A turn that ends sooner would do little but look for events.
+    package static let turnBudgetIfAwaited = Duration.microseconds(100)
     /// A turn that takes longer is reported (`onLongTurn`).
     package static let longTurn = Duration.milliseconds(10)
 
     /// Whether the current turn has used up its time. False outside of a turn: then nothing waits for the loop.
-    package var isTurnOver: Bool { turnStart.map { clock() - $0 >= Self.turnBudget } ?? false }
+    package var isTurnOver: Bool {
+        guard let turnStart else { return false }
+        let time = clock() - turnStart
+        return time >= Self.turnBudget || (time >= Self.turnBudgetIfAwaited && hasPendingEvent)
+    }
+
+    /// Whether a descriptor, a signal or a timer has an event that the loop has not read yet, as epoll_wait(2) shows.
+    private var hasPendingEvent: Bool {
+        var state = pollfd(fd: sd_event_get_fd(event), events: Int16(POLLIN), revents: 0)
+        return poll(&state, 1, 0) > 0
+    }
 
     /// Names the file that is responsible for the length of the current turn.
     func attributeTurn(to source: StaticString) { turnSource = source }
