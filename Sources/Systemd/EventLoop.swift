@@ -215,10 +215,21 @@ package final class EventLoop {
         return time >= Self.turnBudget || (time >= Self.turnBudgetIfAwaited && hasPendingEvent)
     }
 
-    /// Whether a descriptor, a signal or a timer has an event that the loop has not read yet, as epoll_wait(2) shows.
-    private var hasPendingEvent: Bool {
+    /// Whether a descriptor, a signal or a timer has an event that the loop has not read yet.
+    private var hasPendingEvent: Bool { isReadable(milliseconds: 0) }
+
+    /// Leaves the processor to other tasks until an event comes, for some milliseconds at most. This time does not count as
+    /// the turn's.
+    package func rest(milliseconds: Int32) {
+        let start = clock()
+        _ = isReadable(milliseconds: milliseconds)
+        if let began = turnStart { turnStart = began + (clock() - start) }
+    }
+
+    /// Waits for an event that epoll_wait(2) would return.
+    private func isReadable(milliseconds: Int32) -> Bool {
         var state = pollfd(fd: sd_event_get_fd(event), events: Int16(POLLIN), revents: 0)
-        return poll(&state, 1, 0) > 0
+        return poll(&state, 1, milliseconds) > 0
     }
 
     /// Names the file that is responsible for the length of the current turn.
@@ -231,8 +242,8 @@ package final class EventLoop {
         turnStart = start
         turnSource = source
         handler()
+        let duration = clock() - (turnStart ?? start)
         turnStart = nil
-        let duration = clock() - start
         guard duration > longestTurn.duration || duration > Self.longTurn else { return }
         let turn = LongTurn(
             duration: duration, processorTime: processorClock() - processorStart, source: "\(turnSource)")

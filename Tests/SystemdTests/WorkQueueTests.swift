@@ -44,6 +44,62 @@ struct WorkQueueTests {
         #expect(try !loop.runOnce(timeout: .zero))
     }
 
+    @Test("while an event waits to be served, a turn leaves the rest of its work after 100µs")
+    func slicesWhileAwaited() throws {
+        let clock = Clock()
+        let loop = try makeLoop(clock)
+        var done: [Int] = []
+        let pipe = try TestPipe()
+        var servedAfter: Int?
+        let source = try loop.addDescriptor(pipe.reading, events: .readable) { _ in
+            servedAfter = done.count
+            _ = pipe.read()
+        }
+        loop.work.add(each: 0..<10) {
+            // The event comes during the work.
+            if $0 == 1 { pipe.write("x") }
+            done.append($0)
+            clock.pass(.microseconds(60))
+        }
+        #expect(try loop.runOnce(timeout: .zero))
+        #expect(done == [0, 1])
+        #expect(try loop.runOnce(timeout: .zero))
+        #expect(servedAfter == 2)
+        #expect(try loop.runOnce(timeout: .zero))
+        #expect(done == Array(0..<10))
+        withExtendedLifetime(source) {}
+    }
+
+    @Test(
+        "a turn that rests does so until an event comes, and the time does not count as the turn's",
+        arguments: [false, true])
+    func rest(hasEvent: Bool) throws {
+        let clock = Clock()
+        let loop = try makeLoop(clock)
+        let pipe = try TestPipe()
+        let source = try loop.addDescriptor(pipe.reading, events: .readable) { _ in }
+        var isOver: [Bool] = []
+        loop.work.add {
+            var calls = 0
+            // The clock is read before and after the time of rest.
+            loop.clock = {
+                calls += 1
+                return calls == 1 ? .zero : .seconds(1)
+            }
+            if hasEvent { pipe.write("x") }
+            // If the event did not end it, this test would take an hour.
+            loop.rest(milliseconds: hasEvent ? 3_600_000 : 1)
+            isOver.append(loop.isTurnOver)
+            loop.clock = { .seconds(1) + .milliseconds(2) }
+            isOver.append(loop.isTurnOver)
+            return false
+        }
+        #expect(try loop.runOnce(timeout: .zero))
+        #expect(isOver == [false, true])
+        #expect(loop.longestTurn.duration == .milliseconds(2))
+        withExtendedLifetime(source) {}
+    }
+
     @Test("a piece that takes longer than a turn is the only one of its turn")
     func longPiece() throws {
         let clock = Clock()

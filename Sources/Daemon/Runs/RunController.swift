@@ -246,6 +246,9 @@ final class RunController {
         send(.thawed(attempt: attempt))
     }
 
+    /// In this time most apps answer what has thawed them, in milliseconds.
+    private static let timeForAnswer: Int32 = 1
+
     /// Thaws all processes for input that has arrived, before the core has handled it: a client waits. `stopWatchingInput` and
     /// `thaw` follow.
     func thawAhead(attempt: Int) {
@@ -253,9 +256,9 @@ final class RunController {
         input.closeDuplicates()
         // A failure is logged by the attempt that follows.
         isThawedAhead = (try? enclosure.thaw()) != nil
-        // Both are often woken on the processor that this process uses, and would wait until it sleeps (decision 0072): the app, then
-        // its client.
-        for _ in 1...2 { sched_yield() }
+        // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
+        // (decision 0072).
+        context.loop.rest(milliseconds: Self.timeForAnswer)
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
