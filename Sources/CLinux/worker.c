@@ -50,6 +50,8 @@ static pthread_mutex_t workers_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct clinux_worker *workers;
 /// Written under `workers_mutex`.
 static _Atomic(bool) is_closing_held;
+/// How many workers that examine have a job that runs.
+static _Atomic(size_t) examining;
 
 static bool only_closes(const struct clinux_worker *worker) {
     return worker->use == CLINUX_WORKER_CLOSES || worker->use == CLINUX_WORKER_CLOSES_FILES;
@@ -146,6 +148,8 @@ static void *work(void *argument) {
         worker->queued--;
         worker->closing = reports_completion(&job) ? -1 : job.descriptor;
         worker->is_busy = true;
+        if (worker->use == CLINUX_WORKER_EXAMINES)
+            examining++;
         bool is_stopping = worker->is_stopping;
         pthread_mutex_unlock(&worker->mutex);
         if (reports_completion(&job) && !is_stopping)
@@ -157,6 +161,8 @@ static void *work(void *argument) {
         pthread_mutex_lock(&worker->mutex);
         worker->closing = -1;
         worker->is_busy = false;
+        if (worker->use == CLINUX_WORKER_EXAMINES)
+            examining--;
         worker->pending--;
     }
     worker->is_running = false;
@@ -342,6 +348,8 @@ static bool is_blocked(const struct clinux_worker *worker) {
     default: return false;
     }
 }
+
+size_t clinux_workers_examining(void) { return examining; }
 
 size_t clinux_workers_blocked(struct clinux_blocked_worker *found, size_t capacity) {
     size_t count = 0;

@@ -37,6 +37,7 @@ package struct Simulation<Core: DecidingCore> {
     var plan: CrashPlan
     /// In some seeds a second core gets the same events. It must return the same effects.
     private var twin: Core?
+    private var lagging = LaggingCore<Core>()
     var world: World
     private var model: CoreModel
     var checkers: Checkers
@@ -209,6 +210,7 @@ package struct Simulation<Core: DecidingCore> {
         checkers.record(event, of: app, model, world, core)
         model.record(event)
         let ahead = core.thawAhead(of: event)
+        let overtaking = scenario.seed % 8 == 3 ? lagging.thawAhead(of: event, core) : nil
         let effects = core.handle(event, at: Instant(now))
         ThawAheadChecker.verify(ahead, effects, of: event, app, model, &checkers.findings)
         if plan.isPlanned {
@@ -223,6 +225,7 @@ package struct Simulation<Core: DecidingCore> {
         checkers.begin(effects, of: event, model)
         for effect in effects { carryOut(effect, event) }
         model.finish(event)
+        if let overtaking { ThawAheadChecker.verify(overtaking, isLeftBy: model, &checkers.findings) }
         if let problem = world.problemAfterEffects() { checkers.findings.check(false, .effectsAreValid, problem) }
         checkers.verify(
             event, of: app, effects, concerning: affected, model, world, core,

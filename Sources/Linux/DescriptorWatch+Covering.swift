@@ -46,8 +46,7 @@ extension DescriptorWatch {
     /// Whether so many helper threads of the app wait for a lock that no further one is started.
     var isBlocked: Bool {
         guard !owner.isEmpty else { return false }
-        let blocked = BlockedHelper.all.count { $0.call == .examining && $0.owner == owner }
-        return blocked >= Self.mostBlocked
+        return BlockedHelper.examining(for: owner, limit: Self.mostBlocked) == Self.mostBlocked
     }
 
     private func startTargetHelper() -> HelperThread? {

@@ -147,11 +147,14 @@ package struct WorkBaseline {
                     hasTraffic =
                         hasTraffic || connection.received != before?.received || connection.sent != before?.sent
                     if socket.state == InternetSocket.State.established { work.connections += 1 }
-                    if let request = connection.request, let info = socket.info {
+                    let new = connection.received &- (before?.received ?? 0)
+                    let isFresh = isFrozen && new > 0
+                    // A frozen app is woken by what it has not read, if that reaches the threshold; this look is for what it has read.
+                    let isUnread = isFresh && found.unread >= new
+                    if let request = connection.request, let info = socket.info, !isUnread {
                         work.requests += 1
                         if found.unread == 0 { busy.append(found) }
-                        // Had they come after the freeze, the bytes would wake the app, however old the request is.
-                        let isFresh = isFrozen && connection.received != before?.received
+                        // It has come between the last look and the freeze, however old the request is.
                         let age = isFresh ? info.receivedAgo : findings.began - request.since
                         newest = min(newest ?? age, age)
                     }

@@ -30,6 +30,13 @@ package struct BlockedHelper: Hashable, Sendable {
         return found.prefix(count).map { BlockedHelper($0) }
     }
 
+    /// How many of an app examine something, up to `limit`. To look at all helpers, two for each app, takes longer than most
+    /// suspensions, so it is only done if so many examine at all.
+    package static func examining(for owner: String, limit: Int) -> Int {
+        if clinux_workers_examining() < limit { return 0 }
+        return min(limit, all.count { $0.call == .examining && $0.owner == owner })
+    }
+
     private init(_ worker: clinux_blocked_worker) {
         call =
             switch UInt32(bitPattern: worker.use) {

@@ -24,8 +24,10 @@ struct CoreDriverTests {
             time += .microseconds(400)
         }
         /// Called for a thaw before the core's decision.
-        var onThawAhead: (RunID, Int) -> Void = { _, _ in }
-        func thawAhead(_ run: RunID, attempt: Int) { onThawAhead(run, attempt) }
+        var onThawAhead: (RunID, Int, Bool) -> Void = { _, _, _ in }
+        func thawAhead(_ run: RunID, attempt: Int, mayRest: Bool) { onThawAhead(run, attempt, mayRest) }
+        var endsOfThawsAhead: [Int] = []
+        func endThawAhead(_ run: RunID, attempt: Int) { endsOfThawsAhead.append(attempt) }
 
         var launched: [AppID] {
             effects.compactMap { if case .spawn(let app, _, _) = $0.effect { app } else { nil } }
@@ -123,52 +125,64 @@ struct CoreDriverTests {
         #expect(recovered.effects.count + recovered.effectsPerformed == ofStart)
     }
 
-    @Test("input is recorded, then its app is thawed, then the core handles it; behind another event it waits (L50)")
-    func thawAhead() throws {
-        for isBehind in [false, true] {
-            let stage = try Stage(0)
-            let (driver, performer) = (stage.driver, stage.performer)
-            let app = try #require(AppID("web"))
-            var policy = AppPolicy()
-            (policy.role, policy.wakesOnTraffic, policy.launchAtStart) = (.worker, true, .background)
-            try stage.settle(.registered(app, policy, launches: 0), .started)
-            guard case .spawn(_, let run, _)? = performer.effects.map(\.effect).first(where: \.isSpawn) else {
-                return #expect(Bool(false), "the app is not launched")
-            }
-            let events: [RunEvent] = [
-                .spawned(pid: 7), .executed, .backgroundEntered, .idleHinted(true), .workMeasured(RunWork(cpu: .zero)),
-                .frozen(attempt: 1, memory: 1), .inputWatched(attempt: 1, InputWatch(watched: 1)),
-            ]
-            for event in events { try stage.settle(.run(run, event)) }
-            #expect(driver.view(of: app)?.state == .suspended)
+    private enum Before: CaseIterable { case nothing, otherRun, ownRun, otherEvent }
 
-            let arrived = Event.run(
-                run, .inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: 9)))
-            let before = performer.effects.count
-            var ahead: [Int] = []
-            performer.onThawAhead = { thawed, attempt in
-                ahead.append(attempt)
-                #expect(thawed == run && performer.effects.count == before && driver.view(of: app)?.state == .suspended)
-                // A daemon that dies now leaves the event to the next one.
-                let bytes = try? readFile(at: stage.folder + "/logbook", limit: 1 << 28)
-                try? replaceFile(at: stage.folder + "/copy", with: bytes ?? [])
-                let recovered = try? Logbook.read(at: stage.folder + "/copy")
-                #expect(recovered?.events.map(\.event) == [arrived])
-            }
-            defer { MappedFile.stopCountingOwnEnd() }
-            if isBehind {
-                driver.batch {
-                    driver.send(.locked)
-                    driver.send(arrived)
-                }
-            } else {
-                driver.send(arrived)
-            }
-            try stage.settle()
-            #expect(ahead == (isBehind ? [] : [1]))
-            #expect(driver.view(of: app)?.state == .background)
-            #expect(performer.effects.dropFirst(before).contains { $0.effect == .thaw(run, attempt: 1) })
+    @Test(
+        "input is recorded, then its app is thawed, then the core handles it, also behind events of other apps (L50)",
+        arguments: Before.allCases)
+    private func thawAhead(_ waiting: Before) throws {
+        let stage = try Stage(1)
+        let (driver, performer) = (stage.driver, stage.performer)
+        let app = try #require(AppID("web"))
+        var policy = AppPolicy()
+        (policy.role, policy.wakesOnTraffic, policy.launchAtStart) = (.worker, true, .background)
+        try stage.settle(.registered(app, policy, launches: 0), .started)
+        let runs = performer.effects.compactMap { effect -> (AppID, RunID)? in
+            if case .spawn(let app, let run, _) = effect.effect { (app, run) } else { nil }
         }
+        let run = try #require(runs.first { $0.0 == app }?.1)
+        let other = try #require(runs.first { $0.0 != app }?.1)
+        try stage.settle(.run(other, .spawned(pid: 8)), .run(other, .executed), .run(other, .backgroundEntered))
+        let events: [RunEvent] = [
+            .spawned(pid: 7), .executed, .backgroundEntered, .idleHinted(true), .workMeasured(RunWork(cpu: .zero)),
+            .frozen(attempt: 1, memory: 1), .inputWatched(attempt: 1, InputWatch(watched: 1)),
+        ]
+        for event in events { try stage.settle(.run(run, event)) }
+        #expect(driver.view(of: app)?.state == .suspended)
+        // Its effects do not fit in a turn, so it and the next one wait.
+        if waiting != .nothing { try stage.sendInTurn(.run(other, .exited(.exited(0), cpu: .zero, memory: 0))) }
+        #expect(driver.isIdle == (waiting == .nothing))
+        switch waiting {
+        case .nothing, .otherRun: break
+        case .ownRun: driver.send(.run(run, .heartbeat))
+        case .otherEvent: driver.send(.locked)
+        }
+
+        let arrived = Event.run(
+            run, .inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: 9)))
+        let before = performer.effects.count
+        var ahead: [Bool] = []
+        performer.onThawAhead = { thawed, attempt, mayRest in
+            ahead.append(mayRest)
+            #expect(thawed == run && attempt == 1 && performer.effects.count == before)
+            #expect(driver.view(of: app)?.state == .suspended)
+            // A daemon that dies now leaves the event to the next one.
+            let bytes = try? readFile(at: stage.folder + "/logbook", limit: 1 << 28)
+            try? replaceFile(at: stage.folder + "/copy", with: bytes ?? [])
+            let recovered = try? Logbook.read(at: stage.folder + "/copy")
+            #expect(recovered?.events.last?.event == arrived)
+        }
+        defer { MappedFile.stopCountingOwnEnd() }
+        driver.send(arrived)
+        try stage.settle()
+        switch waiting {
+        case .nothing: #expect(ahead == [true])
+        case .otherRun: #expect(ahead == [false])
+        case .ownRun, .otherEvent: #expect(ahead.isEmpty)
+        }
+        #expect(performer.endsOfThawsAhead == (waiting == .otherRun ? [1] : []))
+        #expect(driver.view(of: app)?.state == .background)
+        #expect(performer.effects.dropFirst(before).contains { $0.effect == .thaw(run, attempt: 1) })
     }
 
     @Test("a snapshot is saved after all events are handled and all effects performed: it contains neither")

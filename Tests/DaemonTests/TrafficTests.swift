@@ -35,7 +35,9 @@ struct TrafficTests {
             return port > 0
         }
         try daemon.waitUntil("web", is: "suspended")
-        #expect((try daemon.status("web")["watch"]?["watched"]?.integerValue ?? 0) >= 1)
+        try daemon.eventually("its descriptors are watched") {
+            (try daemon.status("web")["watch"]?["watched"]?.integerValue ?? 0) >= 1
+        }
         let client = try TrafficClient(port: port)
         try client.send(Array("GET /data HTTP/1.0\r\n\r\n".utf8))
         let answer = try client.receive()
@@ -148,7 +150,7 @@ struct TrafficTests {
             poll(nil, 0, 1)
         }
         let status = try stage.daemon.status("server")
-        #expect(status["state"]?.stringValue == "suspended")
+        #expect(status["state"]?.stringValue == "suspended", "\(status)")
         #expect(status["trafficWakes"]?.integerValue ?? 0 == before)
         try client.send([UInt8](repeating: 7, count: 600))
         let answer = try client.receive(1100)

@@ -128,6 +128,26 @@ struct WorkBaselineTests {
         #expect(fresh.requests == 1 && fresh.newestRequest == .milliseconds(5))
     }
 
+    @Test("what a frozen app has not read is no request: its threshold holds for that (L50)")
+    func unreadWhileFrozen() throws {
+        func requests(unread: UInt32) throws -> Int {
+            var baseline = WorkBaseline()
+            func message(_ received: UInt64, unread: UInt32 = 0) -> [UInt8] {
+                internetMessage(readQueue: unread, received: received, sent: 1, lastReceived: 5, lastSent: 9)
+            }
+            _ = baseline.judge(try makeFindings([message(1)]), isFirst: true, Self.limits)
+            let work = baseline.judgeFrozen(try makeFindings([message(4, unread: unread)], at: 1))
+            #expect(work.unread == UInt64(unread))
+            // After the thaw it is one.
+            let awake = baseline.judge(try makeFindings([message(4)], at: 2), isFirst: false, Self.limits)
+            #expect(awake.requests == 1)
+            return work.requests
+        }
+        #expect(try requests(unread: 3) == 0)
+        #expect(try requests(unread: 2) == 1)
+        #expect(try requests(unread: 0) == 1)
+    }
+
     @Test("a connection that the app made itself is no request, and no client")
     func outgoing() throws {
         var baseline = WorkBaseline()

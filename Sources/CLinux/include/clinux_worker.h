@@ -113,3 +113,5 @@ struct clinux_blocked_worker {
 /// Returns the number of such workers, which can exceed `capacity`. Those that were released count too. A call that just takes
 /// its time does not differ from one that waits for another program: ask again.
 size_t clinux_workers_blocked(struct clinux_blocked_worker *found, size_t capacity);
+/// Returns the number of workers that examine something now, of all owners, without a look at each worker.
+size_t clinux_workers_examining(void);

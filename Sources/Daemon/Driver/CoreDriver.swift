@@ -20,7 +20,10 @@ protocol EffectPerforming: AnyObject {
     /// - Parameter id: stays the same if this daemon dies meanwhile and the next one performs the effect again.
     func perform(_ effect: Effect, _ id: EffectID)
     /// Thaws a run at which input arrived. The core has not handled the event yet; its first effects end the watch and thaw.
-    func thawAhead(_ run: RunID, attempt: Int)
+    /// - Parameter mayRest: nothing else waits for the core.
+    func thawAhead(_ run: RunID, attempt: Int, mayRest: Bool)
+    /// The core has handled the event, and its effects are performed.
+    func endThawAhead(_ run: RunID, attempt: Int)
 }
 
 /// Identifies an effect across daemons. Later effects have greater IDs.
@@ -56,6 +59,11 @@ final class CoreDriver: EventSink {
     private var next = 0
     /// The last event that the core has handled, until all its effects are performed.
     private var handled: Event?
+    /// Runs that were thawed ahead of an event that waits behind others, with the freeze.
+    private var thawedAhead: [RunID: Int] = [:]
+    /// The rest of the work in later turns, in turn with all other work and with the bus peers. In the queue of that work it would
+    /// be one job of many.
+    private lazy var continuation = DeferredCall(loop: loop, priority: .work) { [weak self] in self?.continueLater() }
     private var effects: [Effect] = []
     /// How many effects of that event were performed: by this daemon, and by the previous one.
     private var performed = 0
@@ -74,6 +82,8 @@ final class CoreDriver: EventSink {
     /// The most events that wait for a later turn. If more come, they are handled in the turn in which they come, so that
     /// sources are not read faster than the core handles what they send.
     static let maximumBacklog = 4096
+    /// Behind more events, input waits for its turn.
+    static let maximumOvertaken = 1024
 
     init(loop: EventLoop, core: LifecycleCore, logbook: Logbook) throws {
         self.core = core
@@ -107,12 +117,23 @@ final class CoreDriver: EventSink {
 
     func send(_ event: Event) {
         let now = now
-        let isFirst = !isHandling && !isHeld && isIdle
+        let thaw = isHandling || isHeld ? nil : thawAhead(of: event)
         logbook.append(event, at: now)
         // The event is recorded, so that a next daemon thaws it too. The decision's other effects can wait, a client cannot.
-        if isFirst, let thaw = core.thawAhead(of: event) { performer?.thawAhead(thaw.run, attempt: thaw.attempt) }
+        if let thaw {
+            if !isIdle { thawedAhead[thaw.run] = thaw.attempt }
+            performer?.thawAhead(thaw.run, attempt: thaw.attempt, mayRest: isIdle)
+        }
         queue.append((event, now))
         if !isHandling { handleQueue() }
+    }
+
+    /// What the core says of the event. While it has not handled others, it says so only if they are of other runs: they may make
+    /// it kill this one or bring it to the foreground, but not leave it suspended.
+    private func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
+        guard queue.count - next <= Self.maximumOvertaken, let thaw = core.thawAhead(of: event) else { return nil }
+        let areOfOthers = queue[next...].allSatisfy { $0.event.isOfRun(otherThan: thaw.run) }
+        return areOfOthers && handled?.isOfRun(otherThan: thaw.run) ?? true ? thaw : nil
     }
 
     func batch(_ body: () -> Void) {
@@ -185,22 +206,20 @@ final class CoreDriver: EventSink {
         if isScheduled { return }
         if isIdle { return settle() }
         isScheduled = true
-        loop.work.add { [weak self] in self?.continueLater() ?? false }
+        continuation.schedule()
     }
 
-    /// - Returns: whether there is more to do.
-    private func continueLater() -> Bool {
+    private func continueLater() {
         isHandling = true
-        _ = step()
+        while step(), !loop.isTurnOver {}
         isHandling = false
         if next > Self.maximumBacklog {
             queue.removeFirst(next)
             next = 0
         }
-        if !isIdle { return true }
+        if !isIdle { return continuation.schedule() }
         isScheduled = false
         settle()
-        return false
     }
 
     /// Performs the next effect, or lets the core handle the next event.
@@ -227,8 +246,15 @@ final class CoreDriver: EventSink {
         if performed == effects.count, let event = handled {
             handled = nil
             for observer in observers { observer.observe(event) }
+            endThawAhead(of: event)
         }
         return true
+    }
+
+    private func endThawAhead(of event: Event) {
+        guard case .run(let run, .inputArrived(let attempt, _)) = event, thawedAhead[run] == attempt else { return }
+        thawedAhead[run] = nil
+        performer?.endThawAhead(run, attempt: attempt)
     }
 
     /// Nothing waits any more.
@@ -244,5 +270,11 @@ final class CoreDriver: EventSink {
 
     private func armTimer() {
         if !holdsDeadlines { timer?.arm(at: core.nextDeadline?.sinceOrigin) }
+    }
+}
+
+extension Event {
+    fileprivate func isOfRun(otherThan run: RunID) -> Bool {
+        if case .run(let own, _) = self { own != run } else { false }
     }
 }

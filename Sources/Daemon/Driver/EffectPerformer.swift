@@ -73,7 +73,11 @@ final class EffectPerformer: EffectPerforming {
         }
     }
 
-    func thawAhead(_ run: RunID, attempt: Int) { runs[run]?.thawAhead(attempt: attempt) }
+    func thawAhead(_ run: RunID, attempt: Int, mayRest: Bool) {
+        runs[run]?.thawAhead(attempt: attempt, mayRest: mayRest)
+    }
+
+    func endThawAhead(_ run: RunID, attempt: Int) { runs[run]?.endThawAhead(attempt: attempt) }
 
     /// Passes on what an app's own connections report of this.
     private func tell(_ report: Report, _ id: EffectID) {

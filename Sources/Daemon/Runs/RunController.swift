@@ -43,7 +43,7 @@ final class RunController {
     /// All processes are frozen, or are about to be.
     private(set) var isFrozen = false
     /// They run again, and `thaw` follows.
-    private var isThawedAhead = false
+    private(set) var isThawedAhead = false
     /// As it was measured at the last freeze. Unknown after a restart of the daemon.
     private(set) var frozenFootprint: Footprint?
     private(set) var end = End.none
@@ -251,14 +251,25 @@ final class RunController {
 
     /// Thaws all processes for input that has arrived, before the core has handled it: a client waits. `stopWatchingInput` and
     /// `thaw` follow.
-    func thawAhead(attempt: Int) {
+    /// - Parameter mayRest: the daemon has nothing else to do for the core.
+    func thawAhead(attempt: Int, mayRest: Bool) {
         guard isFrozen, reportedAttempt == attempt, let input else { return }
         input.closeDuplicates()
         // A failure is logged by the attempt that follows.
         isThawedAhead = (try? enclosure.thaw()) != nil
         // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
         // (decision 0072).
-        context.loop.rest(milliseconds: Self.timeForAnswer)
+        if mayRest, context.loop.work.isEmpty { context.loop.rest(milliseconds: Self.timeForAnswer) }
+    }
+
+    /// The core has handled the input for which the run was thawed ahead. If it has not thawed it, because of what it handled
+    /// before, the run counts as continued by others, and the core decides what follows.
+    func endThawAhead(attempt: Int) {
+        guard isThawedAhead, isFrozen, reportedAttempt == attempt else { return }
+        isThawedAhead = false
+        reportedAttempt = nil
+        stopWatchingInput()
+        send(.freezeLost(attempt: attempt))
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
