@@ -22,11 +22,13 @@ enum ThawAheadChecker {
     }
 
     /// Checks that no app is left suspended which the daemon has thawed while it had not handled the last events of other apps.
-    static func verify(_ overtaking: (run: RunID, attempt: Int), isLeftBy model: CoreModel, _ findings: inout Findings) {
+    static func verify(_ overtaking: (run: RunID, attempt: Int), isLeftBy model: CoreModel, _ findings: inout Findings)
+    {
         let left = model.apps.first { $0.run == overtaking.run && $0.phase == .suspended }
         findings.check(
             left == nil, .thawsAheadAreDecided,
-            "\(left?.id.description ?? "") is thawed ahead of its input and of events of other apps, and then left suspended")
+            "\(left?.id.description ?? "") is thawed ahead of its input and of events of other apps, and then left suspended"
+        )
     }
 }
 
