@@ -166,14 +166,17 @@ final class Hosting {
         let start = clockNow()
         var lost = 0
         var open: [ClientConnection] = []
-        for port in ports {
+        for (index, port) in ports.enumerated() {
+            // The daemon ends the connection of a client that does not read its signals.
+            if index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
             do {
                 let connection = try ClientConnection(port: UInt16(port), seconds: 300)
                 try connection.send(program.request)
                 open.append(connection)
             } catch { lost += 1 }
         }
-        for connection in open {
+        for (index, connection) in open.enumerated() {
+            if index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
             while try !connection.isReadable(milliseconds: 5) {
                 guard clockNow() - start < 300_000_000_000 else { break }
                 try whileWaiting()

@@ -133,11 +133,16 @@ final class WakingServers {
             // The daemon ends the connection of a client that does not read its signals.
             if owner == .greenroom, index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
         }
-        for connection in connections {
-            if owner == .greenroom { try suspensions.read(untilReadable: connection) }
+        for (index, connection) in connections.enumerated() {
+            if owner == .greenroom {
+                try suspensions.read(untilReadable: connection)
+                if index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
+            }
             try connection.receive()
         }
         let end = clockNow()
+        // The daemon reports the wakes after the answers.
+        if owner == .greenroom { try suspensions.readArrived(pause: .milliseconds(100)) }
         if owner == .greenroom { for index in 0..<count { suspensions.expect(Self.app(index)) } }
         return Double(end - start) / 1e9
     }
