@@ -8,17 +8,22 @@ import Posix
 /// defer source that is enabled again counts as pending since it was created, so that it would always be the first.
 package final class DeferredCall {
     private unowned let loop: EventLoop
+    /// Not through the loop, which may be gone before this call.
+    private let scheduled: CallCount
     private let priority: EventPriority
     private let label: StaticString
     /// Called once for each `schedule`, or for several before it runs.
     package var handler: () -> Void
-    private var source: EventSource?
+    private var source: EventSource? {
+        didSet { scheduled.value += (source == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
+    }
 
     package init(
         loop: EventLoop, priority: EventPriority = .normal, label: StaticString = #fileID,
         handler: @escaping () -> Void = {}
     ) {
         self.loop = loop
+        scheduled = loop.scheduledCalls
         self.priority = priority
         self.label = label
         self.handler = handler
@@ -35,4 +40,10 @@ package final class DeferredCall {
     }
 
     package func cancel() { source = nil }
+
+    deinit { if source != nil { scheduled.value -= 1 } }
+}
+
+final class CallCount {
+    var value = 0
 }

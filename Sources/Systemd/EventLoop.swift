@@ -218,9 +218,13 @@ package final class EventLoop {
     /// Whether a descriptor, a signal or a timer has an event that the loop has not read yet.
     private var hasPendingEvent: Bool { isReadable(milliseconds: 0) }
 
-    /// Leaves the processor to other tasks until an event comes, for some milliseconds at most. This time does not count as
-    /// the turn's.
+    /// How many deferred calls wait for a later turn.
+    let scheduledCalls = CallCount()
+
+    /// Leaves the processor to other tasks until an event comes, for some milliseconds at most; not at all if work waits for a
+    /// later turn. This time does not count as the turn's.
     package func rest(milliseconds: Int32) {
+        guard scheduledCalls.value == 0 else { return }
         let start = clock()
         _ = isReadable(milliseconds: milliseconds)
         if let began = turnStart { turnStart = began + (clock() - start) }

@@ -330,7 +330,7 @@ final class Hosting {
     private func measureUnloaded() throws -> (ours: Samples, theirs: Samples) {
         let launched = try requestAll(Array(unloadedPorts)) { try readSignals() }
         guard launched.lost == 0 else { throw BenchFailure("\(launched.lost) workers did not answer") }
-        try eventually("all are ended after UnloadAfterSec=", everyMicroseconds: 200_000, seconds: 120) {
+        try eventually("all are ended after UnloadAfterSec=", everyMicroseconds: 20_000, seconds: 120) {
             try readSignals()
             return try greenroom.statuses().allSatisfy { !$0.id.hasPrefix("cold@") || $0.pid == nil }
         }

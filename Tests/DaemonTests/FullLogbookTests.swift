@@ -13,7 +13,7 @@ import Testing
 struct FullLogbookTests {
     private final class Performer: EffectPerforming {
         func perform(_ effect: Effect, _ id: EffectID) {}
-        func thawAhead(_ run: RunID, attempt: Int, mayRest: Bool) {}
+        func thawAhead(_ run: RunID, attempt: Int) {}
         func endThawAhead(_ run: RunID, attempt: Int) {}
     }
 

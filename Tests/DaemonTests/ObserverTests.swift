@@ -111,7 +111,7 @@ struct ObserverTests {
 
     private final class NoEffects: EffectPerforming {
         func perform(_ effect: Effect, _ id: EffectID) {}
-        func thawAhead(_ run: RunID, attempt: Int, mayRest: Bool) {}
+        func thawAhead(_ run: RunID, attempt: Int) {}
         func endThawAhead(_ run: RunID, attempt: Int) {}
     }
 }

@@ -100,6 +100,25 @@ struct WorkQueueTests {
         withExtendedLifetime(source) {}
     }
 
+    @Test("a turn does not rest while work waits for a later one")
+    func restWithWork() throws {
+        let loop = try EventLoop()
+        var call: DeferredCall? = DeferredCall(loop: loop)
+        call?.schedule()
+        // It would take an hour.
+        loop.rest(milliseconds: 3_600_000)
+        call?.cancel()
+        #expect(loop.scheduledCalls.value == 0)
+        call?.schedule()
+        #expect(loop.scheduledCalls.value == 1)
+        call = nil
+        #expect(loop.scheduledCalls.value == 0)
+        loop.work.add { false }
+        loop.rest(milliseconds: 3_600_000)
+        #expect(try loop.runOnce(timeout: .zero))
+        #expect(loop.scheduledCalls.value == 0)
+    }
+
     @Test("a piece that takes longer than a turn is the only one of its turn")
     func longPiece() throws {
         let clock = Clock()

@@ -20,8 +20,7 @@ protocol EffectPerforming: AnyObject {
     /// - Parameter id: stays the same if this daemon dies meanwhile and the next one performs the effect again.
     func perform(_ effect: Effect, _ id: EffectID)
     /// Thaws a run at which input arrived. The core has not handled the event yet; its first effects end the watch and thaw.
-    /// - Parameter mayRest: nothing else waits for the core.
-    func thawAhead(_ run: RunID, attempt: Int, mayRest: Bool)
+    func thawAhead(_ run: RunID, attempt: Int)
     /// The core has handled the event, and its effects are performed.
     func endThawAhead(_ run: RunID, attempt: Int)
 }
@@ -122,7 +121,7 @@ final class CoreDriver: EventSink {
         // The event is recorded, so that a next daemon thaws it too. The decision's other effects can wait, a client cannot.
         if let thaw {
             if !isIdle { thawedAhead[thaw.run] = thaw.attempt }
-            performer?.thawAhead(thaw.run, attempt: thaw.attempt, mayRest: isIdle)
+            performer?.thawAhead(thaw.run, attempt: thaw.attempt)
         }
         queue.append((event, now))
         if !isHandling { handleQueue() }

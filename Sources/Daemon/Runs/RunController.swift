@@ -251,15 +251,14 @@ final class RunController {
 
     /// Thaws all processes for input that has arrived, before the core has handled it: a client waits. `stopWatchingInput` and
     /// `thaw` follow.
-    /// - Parameter mayRest: the daemon has nothing else to do for the core.
-    func thawAhead(attempt: Int, mayRest: Bool) {
+    func thawAhead(attempt: Int) {
         guard isFrozen, reportedAttempt == attempt, let input else { return }
         input.closeDuplicates()
         // A failure is logged by the attempt that follows.
         isThawedAhead = (try? enclosure.thaw()) != nil
         // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
         // (decision 0072).
-        if mayRest, context.loop.work.isEmpty { context.loop.rest(milliseconds: Self.timeForAnswer) }
+        context.loop.rest(milliseconds: Self.timeForAnswer)
     }
 
     /// The core has handled the input for which the run was thawed ahead. If it has not thawed it, because of what it handled
