@@ -125,8 +125,10 @@ struct InstanceRecoveryTests {
             for _ in 0..<round { _ = try daemon.call("Version") }
             daemon.crash()
             let next = try daemon.successor()
-            try next.eventually("all are gone") { try next.listed().isEmpty }
-            #expect(entries(of: next.state + "/launches").isEmpty)
+            // Their files are removed after the core knows them no more.
+            try next.eventually("all are gone, and their files") {
+                try next.listed().isEmpty && entries(of: next.state + "/launches").isEmpty
+            }
             daemon = next
         }
     }

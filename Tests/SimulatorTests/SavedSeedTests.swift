@@ -76,6 +76,9 @@ struct SavedSeedTests {
         Saved(
             seed: 7_700_700_452, events: 900,
             found: "the checker of URLs took the URL of a request for the same one of a request that was superseded"),
+        Saved(
+            seed: 9_900_200_726, events: 5500,
+            found: "the checker of clients that wait missed a launch that was complete, and then ended on request"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

@@ -68,8 +68,11 @@ struct SocketChecker {
             findings.check(!wasPostponed, .connectionsAreServed, "\(id) is launched although L11 holds that back")
         case .report(.deadlineMet(_, .launch, _, _)): endWait(of: app)
         case .report(.stateChanged(_, .launching, let state, _)):
-            if case .run(_, .ready) = event { endWait(of: app) }
-            if state != .terminating { endWait(of: app) }
+            // It has finished launching, and may be asked to terminate at once.
+            switch event {
+            case .run(_, .ready), .run(_, .executed): endWait(of: app)
+            default: if state != .terminating { endWait(of: app) }
+            }
         case .rejectConnections(let id): checkRejection(app, id, model, now, &findings)
         default: break
         }
