@@ -79,6 +79,9 @@ struct SavedSeedTests {
         Saved(
             seed: 9_900_200_726, events: 5500,
             found: "the checker of clients that wait missed a launch that was complete, and then ended on request"),
+        Saved(
+            seed: 9_900_700_933, events: 400,
+            found: "the checker of processor time took the late answer to an earlier look for that of the last one"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

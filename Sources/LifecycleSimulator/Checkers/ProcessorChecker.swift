@@ -140,7 +140,10 @@ struct ProcessorChecker {
         )
         guard let index = world.index(of: run) else { return }
         let processor = world.processor(of: index)
-        apps[app].asked = Point(at: now, used: processor.used, waited: processor.waited)
+        // If the last look has no answer yet, that is the one that comes first.
+        let asked = apps[app].asked
+        apps[app].asked = Point(
+            at: now, used: asked?.used ?? processor.used, waited: asked?.waited ?? processor.waited)
         apps[app].lastLook = now
         apps[app].lateness = world.pastLateness
     }
