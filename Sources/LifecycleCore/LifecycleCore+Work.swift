@@ -57,7 +57,11 @@ extension LifecycleCore {
         if apps[index].phase != .launching { endStartUp(index, now) }
         guard case .background(var background)? = apps[index].execution, var look = background.look else { return }
         // The answer to a look that is under way is judged by the hint.
-        if look.isAsked { return }
+        if look.isAsked {
+            look.isHintedMeanwhile = true
+            background.look = look
+            return update(index, .background(background))
+        }
         if now - look.measuredAt >= Self.shortestHintedLook {
             look.isDue = true
             look.isAsked = true
@@ -80,13 +84,22 @@ extension LifecycleCore {
             return
         }
         look.isAsked = false
+        let isHintedMeanwhile = look.isHintedMeanwhile
+        look.isHintedMeanwhile = false
         self[run: index].traffic.shortestWait = work.shortestWait
         let hint = self[run: index].idleHint
         // The first one is compared with nothing, so it decides only what the app says itself.
         let isFirst = look.before == nil && (hint == nil || work.isBrief)
         if isFirst, hint != nil { look.nextAt = min(look.nextAt, now + Self.shortestHintedLook) }
         let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, hint, now)
-        if hint != nil, reason == .unreadInput || reason == .request { endIdleHint(index) }
+        if hint != nil, reason == .unreadInput || reason == .request {
+            // What was found while the app said that it has nothing to do may be what it had done by then.
+            if isHintedMeanwhile {
+                look.nextAt = min(look.nextAt, now + Self.shortestHintedLook)
+            } else {
+                endIdleHint(index)
+            }
+        }
         if work.hasUnusualWait || work.isIncomplete {
             look.unusualSince = look.unusualSince ?? now
         } else {

@@ -156,6 +156,24 @@ struct IdleHintTests {
         #expect(harness.state("web") == .suspended)
     }
 
+    @Test("a hint is not refuted by what a look has found before it: the app is measured again after 100ms (L51)")
+    func staleLook() {
+        let harness = TrafficTests.worker()
+        var work: RunWork?
+        harness.behave("web") { (work, $0.work) = ($0.work, nil) }
+        harness.launch("web")
+        harness.handle(.run(harness.run("web"), .workMeasured(RunWork(cpu: .zero))))
+        harness.advance(harness.policies[id("web")]!.idleTime)
+        hint(harness)
+        var found = RunWork(cpu: .zero)
+        found.unread = 3
+        harness.handle(.run(harness.run("web"), .workMeasured(found)))
+        #expect(harness.state("web") == .background)
+        harness.behave("web") { $0.work = work }
+        harness.advance(LifecycleCore.shortestHintedLook)
+        #expect(harness.state("web") == .suspended)
+    }
+
     @Test("the wake of an app that input has woken ends with its hint (L50, L51)")
     func wake() {
         let harness = Harness("web") { $0.wakesOnTraffic = true }

@@ -82,6 +82,9 @@ struct SavedSeedTests {
         Saved(
             seed: 9_900_700_933, events: 400,
             found: "the checker of processor time took the late answer to an earlier look for that of the last one"),
+        Saved(
+            seed: 9_901_200_807, events: 5500,
+            found: "a hint was refuted by what a look had found before it"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

@@ -178,5 +178,6 @@ extension WorkLook: SavedRecord {
         try coder.optional(5, &reason)
         try coder.optional(6, &since)
         try coder.optional(7, &unusualSince)
+        try coder.flag(8, &isHintedMeanwhile)
     }
 }

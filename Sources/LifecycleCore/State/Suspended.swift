@@ -63,6 +63,8 @@ struct WorkLook: Hashable, Sendable {
     var isDue = false
     /// A measurement was asked for and has not arrived.
     var isAsked = true
+    /// Since it was asked for, the app has said that it has nothing to do.
+    var isHintedMeanwhile = false
     /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.
     var reason: WorkReason?
     var since: Instant?
