@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -64,6 +65,12 @@ int clinux_set_nonblocking(int descriptor, bool on) {
         return -errno;
     flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
     return fcntl(descriptor, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+bool clinux_is_readable(int descriptor, int64_t seconds, int64_t nanoseconds) {
+    struct pollfd state = {.fd = descriptor, .events = POLLIN};
+    struct timespec limit = {.tv_sec = seconds, .tv_nsec = nanoseconds};
+    return ppoll(&state, 1, &limit, NULL) > 0;
 }
 
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size) {

@@ -35,11 +35,13 @@ package struct Simulation<Core: DecidingCore> {
     private let scenario: Scenario
     var core: Core
     var plan: CrashPlan
+    /// The next daemon starts.
+    var isRecovering = false
     /// In some seeds a second core gets the same events. It must return the same effects.
     private var twin: Core?
     private var lagging = LaggingCore<Core>()
     var world: World
-    private var model: CoreModel
+    var model: CoreModel
     var checkers: Checkers
     private var trace: Trace
     private var coverage = Coverage()
@@ -201,6 +203,7 @@ package struct Simulation<Core: DecidingCore> {
 
     /// Delivers an event to the core, performs the effects and checks the rules.
     mutating func handle(_ event: Event) {
+        if crashesAfterThaw(for: event) { return }
         events += 1
         world.recordDelivery(event)
         let now = world.now

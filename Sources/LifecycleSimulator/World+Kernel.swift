@@ -163,6 +163,15 @@ extension World {
         runs[run].isAskedToFreeze = false
     }
 
+    /// The daemon has thawed the run for a client, and is killed before it records that. The core takes the run for frozen.
+    mutating func thawUnrecorded(_ run: RunID) {
+        guard let run = index(of: run), runs[run].freezer == .frozen else { return }
+        runs[run].frozenTime = runs[run].frozenTime(at: now)
+        runs[run].frozenSince = nil
+        runs[run].freezer = .thawed
+        performDeferred(run)
+    }
+
     mutating func thaw(_ run: Int, _ attempt: Int) {
         runs[run].isAskedToFreeze = false
         runs[run].freezeLoss = .none

@@ -61,22 +61,28 @@ extension DescriptorWatch {
         closeTargets()
         closeTables()
         budget.giveBack(2 + processes.count)
-        let open = duplicates.filter { $0.number >= 0 }
-        duplicates = []
-        if isOver { return closeLast(open) }
+        if isOver {
+            let open = duplicates.filter { $0.number >= 0 }
+            duplicates = []
+            return closeLast(open)
+        }
+        // Their memory is left for the end of this object, too: a client waits.
         var numbers: [Int32] = []
-        numbers.reserveCapacity(open.count)
-        for duplicate in open {
-            if duplicate.mayBlock {
-                closeLater(Descriptor(adopting: duplicate.number))
+        numbers.reserveCapacity(duplicates.count)
+        var closed = 0
+        for index in duplicates.indices where duplicates[index].number >= 0 {
+            closed += 1
+            if duplicates[index].mayBlock {
+                closeLater(Descriptor(adopting: duplicates[index].number))
             } else {
-                numbers.append(duplicate.number)
+                numbers.append(duplicates[index].number)
             }
+            duplicates[index].number = -1
         }
         // Numbers that follow each other are closed with one call.
         numbers.sort()
         clinux_close_all(numbers, numbers.count)
-        budget.giveBack(open.count)
+        budget.giveBack(closed)
     }
 
     /// The most duplicates of a process that has ended that are closed in the turn of its end: the last close of a

@@ -67,7 +67,7 @@ package struct SocketIdentity: Hashable {
         }
     }
 
-    var bytes: [UInt8] { (0..<6).flatMap { nativeBytes(words[$0]) } }
+    var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0.prefix(Self.size)) } }
 
     /// - Parameter index: less than `size`.
     subscript(index: Int) -> UInt8 { withUnsafeBytes(of: words) { $0[index] } }
@@ -218,14 +218,24 @@ enum DiagnosticRequest {
     private static func inet(
         _ family: UInt8, _ number: UInt8, _ identity: [UInt8], hasCounters: Bool = false, states: UInt32 = .max
     ) -> [UInt8] {
-        [family, number, hasCounters ? 2 : 0, 0] + nativeBytes(states) + identity
+        var body: [UInt8] = []
+        body.reserveCapacity(8 + SocketIdentity.size)
+        body += [family, number, hasCounters ? 2 : 0, 0]
+        body.append(native: states)
+        body += identity
+        return body
     }
 
     private static func request(_ body: [UInt8], isDump: Bool) -> [UInt8] {
-        // SOCK_DIAG_BY_FAMILY; NLM_F_REQUEST, and NLM_F_DUMP.
-        let flags: UInt16 = isDump ? 0x301 : 1
-        return nativeBytes(UInt32(16 + body.count)) + nativeBytes(UInt16(20)) + nativeBytes(flags)
-            + nativeBytes(UInt64(1)) + body
+        // Without the temporary arrays of `+`: a client waits.
+        var message: [UInt8] = []
+        message.reserveCapacity(16 + body.count)
+        message.append(native: UInt32(16 + body.count))
+        message.append(native: UInt16(20))  // SOCK_DIAG_BY_FAMILY
+        message.append(native: UInt16(isDump ? 0x301 : 1))  // NLM_F_REQUEST, and NLM_F_DUMP
+        message.append(native: UInt64(1))
+        message += body
+        return message
     }
 }
 
@@ -243,6 +253,13 @@ func nativeNumber<Number: FixedWidthInteger>(_ bytes: ArraySlice<UInt8>, at offs
     var value: Number = 0
     withUnsafeMutableBytes(of: &value) { $0.copyBytes(from: bytes[start..<start + size]) }
     return value
+}
+
+extension Array<UInt8> {
+    /// Appends a number in the byte order of the machine.
+    fileprivate mutating func append<Number: FixedWidthInteger>(native number: Number) {
+        Swift.withUnsafeBytes(of: number) { append(contentsOf: $0) }
+    }
 }
 
 func nativeBytes<Number: FixedWidthInteger>(_ value: Number) -> [UInt8] {

@@ -125,6 +125,13 @@ package struct Pipe: ~Copyable {
     package consuming func closingRead() -> Descriptor { write }
 }
 
+/// Waits until the descriptor is readable or has ended, for this time at most. A signal ends the wait.
+/// - Returns: whether it is.
+package func isReadable(_ descriptor: Int32, within limit: Duration) -> Bool {
+    let (seconds, attoseconds) = limit.components
+    return clinux_is_readable(descriptor, seconds, attoseconds / 1_000_000_000)
+}
+
 /// Makes `number` a duplicate of the descriptor, close-on-exec (dup3(2)). What it was before is closed.
 package func duplicate(_ descriptor: Int32, as number: Int32) throws(SystemError) {
     _ = try check(clinux_replace(descriptor, number), "dup3")

@@ -216,24 +216,19 @@ package final class EventLoop {
     }
 
     /// Whether a descriptor, a signal or a timer has an event that the loop has not read yet.
-    private var hasPendingEvent: Bool { isReadable(milliseconds: 0) }
+    private var hasPendingEvent: Bool { isReadable(sd_event_get_fd(event), within: .zero) }
 
     /// How many deferred calls wait for a later turn.
     let scheduledCalls = CallCount()
 
-    /// Leaves the processor to other tasks until an event comes, for some milliseconds at most; not at all if work waits for a
-    /// later turn. This time does not count as the turn's.
-    package func rest(milliseconds: Int32) {
-        guard scheduledCalls.value == 0 else { return }
+    /// Leaves the processor to other tasks until an event comes. This time does not count as the turn's.
+    /// - Parameters:
+    ///   - limit: the longest time.
+    ///   - limitIfWorkWaits: the longest time while work waits for a later turn.
+    package func rest(upTo limit: Duration, ifWorkWaits limitIfWorkWaits: Duration) {
         let start = clock()
-        _ = isReadable(milliseconds: milliseconds)
+        _ = isReadable(sd_event_get_fd(event), within: scheduledCalls.value == 0 ? limit : limitIfWorkWaits)
         if let began = turnStart { turnStart = began + (clock() - start) }
-    }
-
-    /// Waits for an event that epoll_wait(2) would return.
-    private func isReadable(milliseconds: Int32) -> Bool {
-        var state = pollfd(fd: sd_event_get_fd(event), events: Int16(POLLIN), revents: 0)
-        return poll(&state, 1, milliseconds) > 0
     }
 
     /// Names the file that is responsible for the length of the current turn.

@@ -47,12 +47,13 @@ private func measure(_ bench: Bench, _ shape: ServerShape, _ sizes: Sizes) throw
     defer { servers.stop() }
     let ways: [(name: String, way: WakingServers.Way)] = [("established", .established), ("new", .new)]
     var samples = ways.map { _ in WakingServers.Owner.allCases.map { _ in Samples() } }
-    for _ in 0..<(sizes.answers + sizes.servers - 1) / sizes.servers {
+    for round in 0..<(sizes.answers + sizes.servers - 1) / sizes.servers {
         for (number, way) in ways.enumerated() {
             for index in 0..<sizes.servers {
-                // None of the owners is always the first.
+                // None of the owners is always the first, also not in a round: after the suspensions the machine has slept,
+                // and the first answer takes longer.
                 for turn in servers.owners.indices {
-                    let owner = servers.owners[(turn + index) % servers.owners.count]
+                    let owner = servers.owners[(turn + index + round) % servers.owners.count]
                     try servers.measure(owner, index, way.way, &samples[number][owner.rawValue])
                 }
             }

@@ -25,7 +25,10 @@ struct CoreDriverTests {
         }
         /// Called for a thaw before the core's decision.
         var onThawAhead: (RunID, Int) -> Void = { _, _ in }
-        func thawAhead(_ run: RunID, attempt: Int) { onThawAhead(run, attempt) }
+        func thawAhead(_ run: RunID, attempt: Int) -> Bool {
+            onThawAhead(run, attempt)
+            return true
+        }
         var endsOfThawsAhead: [Int] = []
         func endThawAhead(_ run: RunID, attempt: Int) { endsOfThawsAhead.append(attempt) }
 
@@ -75,6 +78,13 @@ struct CoreDriverTests {
             }
         }
 
+        /// What the next daemon would find if this one died now.
+        func recovered() throws -> RecoveredState {
+            let copy = folder + "/copy"
+            try replaceFile(at: copy, with: readFile(at: folder + "/logbook", limit: 1 << 28))
+            return try #require(try Logbook.read(at: copy))
+        }
+
         /// Sends an event in a turn of its own, as a source does.
         func sendInTurn(_ event: Event) throws {
             loop.callLater { [driver] in driver.send(event) }
@@ -111,10 +121,8 @@ struct CoreDriverTests {
         for _ in 0..<5 { _ = try stage.loop.runOnce(timeout: .zero) }
         let performed = stage.performer.effects
         #expect(!stage.driver.isIdle && performed.count > 3)
-        let copy = stage.folder + "/copy"
-        try replaceFile(at: copy, with: readFile(at: stage.folder + "/logbook", limit: 1 << 28))
         defer { MappedFile.stopCountingOwnEnd() }
-        let recovered = try #require(try Logbook.read(at: copy))
+        let recovered = try stage.recovered()
         #expect(recovered.effectsPerformed == performed.count)
         #expect(recovered.events.map(\.event) == [.locked])
         // The next daemon performs the rest under the same IDs.
@@ -128,7 +136,7 @@ struct CoreDriverTests {
     private enum Before: CaseIterable { case nothing, otherRun, ownRun, otherEvent }
 
     @Test(
-        "input is recorded, then its app is thawed, then the core handles it, also behind events of other apps (L50)",
+        "the app is thawed, then its input is recorded, then the core handles it, also behind events of other apps (L50)",
         arguments: Before.allCases)
     private func thawAhead(_ waiting: Before) throws {
         let stage = try Stage(1)
@@ -166,19 +174,46 @@ struct CoreDriverTests {
             ahead.append(attempt)
             #expect(thawed == run && performer.effects.count == before)
             #expect(driver.view(of: app)?.state == .suspended)
-            // A daemon that dies now leaves the event to the next one.
-            let bytes = try? readFile(at: stage.folder + "/logbook", limit: 1 << 28)
-            try? replaceFile(at: stage.folder + "/copy", with: bytes ?? [])
-            let recovered = try? Logbook.read(at: stage.folder + "/copy")
-            #expect(recovered?.events.last?.event == arrived)
+            // A daemon that dies now leaves to the next one that the app may run.
+            let recovered = try? stage.recovered()
+            #expect(recovered?.thawing == run)
+            #expect(recovered.map { !$0.events.contains { $0.event == arrived } } ?? false)
+            if let recovered { #expect(throws: Never.self) { try Self.checkNext(recovered, run, attempt) } }
         }
         defer { MappedFile.stopCountingOwnEnd() }
-        driver.send(arrived)
+        driver.send(.run(run, .inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: 1)))) {
+            // What follows the thaw.
+            #expect(ahead == (waiting == .nothing || waiting == .otherRun ? [1] : []))
+            return arrived
+        }
+        let recorded = try stage.recovered()
+        #expect(recorded.thawing == nil)
+        #expect(waiting == .nothing || recorded.events.last?.event == arrived)
         try stage.settle()
+        #expect(stage.observer.events.last == arrived)
         #expect(ahead == (waiting == .nothing || waiting == .otherRun ? [1] : []))
         #expect(performer.endsOfThawsAhead == (waiting == .otherRun ? [1] : []))
         #expect(driver.view(of: app)?.state == .background)
         #expect(performer.effects.dropFirst(before).contains { $0.effect == .thaw(run, attempt: 1) })
+    }
+
+    /// The next daemon records input of which nothing is known, and thaws the run.
+    private static func checkNext(_ recovered: RecoveredState, _ run: RunID, _ attempt: Int) throws {
+        let stage = try Stage(0)
+        let logbook = Logbook(path: stage.folder + "/next", journal: .quiet)
+        logbook.create(recovered.core, records: [:])
+        let driver = try CoreDriver(loop: stage.loop, core: recovered.core, logbook: logbook)
+        let performer = Performer()
+        driver.connect(performer: performer, observers: [stage.observer])
+        driver.hold(recovered)
+        let lost = Event.run(run, .inputArrived(attempt: attempt, .notRecorded))
+        let next = try #require(try Logbook.read(at: stage.folder + "/next"))
+        #expect(next.events.map(\.event) == recovered.events.map(\.event) + [lost])
+        #expect(next.thawing == nil)
+        driver.resume(recovered)
+        while !driver.isIdle { _ = try stage.loop.runOnce(timeout: .zero) }
+        #expect(stage.observer.events.last == lost)
+        #expect(performer.effects.contains { $0.effect == .thaw(run, attempt: attempt) })
     }
 
     @Test("a snapshot is saved after all events are handled and all effects performed: it contains neither")
@@ -191,10 +226,8 @@ struct CoreDriverTests {
         #expect(stage.driver.isIdle)
         #expect(stage.performer.launched == stage.apps)
         #expect(stage.observer.events == [.started, .locked])
-        let copy = stage.folder + "/copy"
-        try replaceFile(at: copy, with: readFile(at: stage.folder + "/logbook", limit: 1 << 28))
         defer { MappedFile.stopCountingOwnEnd() }
-        let recovered = try #require(try Logbook.read(at: copy))
+        let recovered = try stage.recovered()
         #expect(recovered.core == stage.driver.core)
         #expect(recovered.events.isEmpty && recovered.effects.isEmpty)
         // The turn that is still scheduled finds nothing to do.
@@ -228,12 +261,7 @@ struct CoreDriverTests {
         }
         while !stage.loop.work.isEmpty { _ = try stage.loop.runOnce(timeout: .zero) }
         while stage.loop.work.isEmpty { stage.driver.send(.configured(ManagerPolicy())) }
-        func copy() throws -> RecoveredState {
-            let path = stage.folder + "/copy"
-            try replaceFile(at: path, with: readFile(at: stage.folder + "/logbook", limit: 1 << 28))
-            return try #require(try Logbook.read(at: path))
-        }
-        let eventsHandled = try copy().position?.eventsHandled
+        let eventsHandled = try stage.recovered().position?.eventsHandled
         let before = stage.loop.work.pieces
         var meanwhile = 0
         // Each piece takes a turn.
@@ -251,14 +279,14 @@ struct CoreDriverTests {
             stage.driver.send(.registered(try #require(AppID("late\(meanwhile)")), AppPolicy(), launches: 0))
             if meanwhile == 5 {
                 // A daemon that dies now leaves the old file.
-                let recovered = try copy()
+                let recovered = try stage.recovered()
                 #expect(recovered.core == stage.driver.core)
                 #expect(recovered.position?.eventsHandled == eventsHandled.map { $0 + 5 })
             }
         }
         let pieces = stage.loop.work.pieces - before
         #expect(pieces >= 2000 / CoreSaving.appsPerStep + 2000 / LogbookCompaction.recordsPerStep)
-        let recovered = try copy()
+        let recovered = try stage.recovered()
         #expect(recovered.core == stage.driver.core)
         #expect(recovered.records["run/7"] == [10])
         #expect(recovered.records.count == 1990)

@@ -15,16 +15,14 @@ struct SocketDescriberTests {
             close(reader)
             close(writer)
         }
-        let dump = SocketDump(.tcp, at: .zero)
-        while try dump.advance() {}
+        let table = try tcpSockets()
         func known(_ descriptor: Int32) throws -> (UInt64, KnownSocket) {
             let inode = try #require(socketInode("/proc/self/fd/\(descriptor)"))
-            let socket = try #require(dump.table.internet[inode])
-            return (inode, KnownSocket(family: socket.family, identity: socket.identity))
+            return (inode, try #require(table[inode]))
         }
         let describer = SocketDescriber()
         let (inode, socket) = try known(reader)
-        let description = try #require(describer.describe(inode, socket))
+        let description = try #require(describer.ask(inode, socket)?.answer())
         var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
         withUnsafeMutablePointer(to: &address) { pointer in
             _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(writer, $0, &size) }
@@ -33,7 +31,20 @@ struct SocketDescriberTests {
         #expect(description.bytes > 0)
         // Nothing waits there, and another socket has that inode.
         let (other, empty) = try known(writer)
-        #expect(describer.describe(other, empty) == nil)
-        #expect(describer.describe(other, socket) == nil)
+        #expect(try #require(describer.ask(other, empty)).answer() == nil)
+        #expect(try #require(describer.ask(other, socket)).answer() == nil)
+        // An answer that was not read is not taken for the next one, and none is read twice.
+        #expect(describer.ask(inode, socket) != nil)
+        #expect(try #require(describer.ask(other, empty)).answer() == nil)
+        let question = try #require(describer.ask(inode, socket))
+        #expect(question.answer() == description)
+        #expect(question.answer() == nil)
     }
+}
+
+/// The TCP sockets of this network namespace as a look finds them, by their inodes.
+func tcpSockets() throws -> [UInt64: KnownSocket] {
+    let dump = SocketDump(.tcp, at: .zero)
+    while try dump.advance() {}
+    return dump.table.internet.mapValues { KnownSocket(family: $0.family, identity: $0.identity) }
 }

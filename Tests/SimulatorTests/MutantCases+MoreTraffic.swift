@@ -96,6 +96,16 @@ extension MutantCase {
     ]
 
     private static let stays: [MutantCase] = [
+        MutantCase(name: "takes an app for suspended that the last daemon has thawed", rule: .suspendedIsFrozen) {
+            core, _ in
+            var mutant = Mutant(core: core) { mutant, event, now in
+                input(event) == .notRecorded ? [] : mutant.core.handle(event, at: now)
+            }
+            mutant.changesThawAhead = { mutant, event in
+                input(event) == .notRecorded ? nil : mutant.core.thawAhead(of: event)
+            }
+            return mutant
+        },
         .effects("lets an app that is woken too often stay awake twice as long", .quickTurnsAreBounded) {
             effects, _, _ in
             effects.map { effect in

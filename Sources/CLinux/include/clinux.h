@@ -30,6 +30,8 @@ int clinux_duplicate(int descriptor);
 /// Makes `number` a duplicate of the descriptor, close-on-exec (dup3(2)).
 int clinux_replace(int descriptor, int number);
 int clinux_set_nonblocking(int descriptor, bool on);
+/// Whether the descriptor is readable within this time (ppoll(2)). A signal ends the wait.
+bool clinux_is_readable(int descriptor, int64_t seconds, int64_t nanoseconds);
 
 /// An extended attribute of a path (getxattr(2)), or -errno.
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size);

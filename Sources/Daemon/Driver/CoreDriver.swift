@@ -5,6 +5,11 @@ import Systemd
 protocol EventSink: AnyObject {
     /// Records an event and hands it to the core: at once, or after the event that the core is handling.
     func send(_ event: Event)
+    /// Sends an event of which not all is known yet. If it thaws a run for a client, the rest is found out after that.
+    /// - Parameters:
+    ///   - event: with all that the core's decision depends on.
+    ///   - complete: returns it with all that is recorded.
+    func send(_ event: Event, completedBy complete: () -> Event)
     /// Runs `body`. All events that it sends are recorded before the core handles the first of them.
     func batch(_ body: () -> Void)
     /// Whether the app was notified that it is in the background and has not answered yet.
@@ -20,7 +25,8 @@ protocol EffectPerforming: AnyObject {
     /// - Parameter id: stays the same if this daemon dies meanwhile and the next one performs the effect again.
     func perform(_ effect: Effect, _ id: EffectID)
     /// Thaws a run at which input arrived. The core has not handled the event yet; its first effects end the watch and thaw.
-    func thawAhead(_ run: RunID, attempt: Int)
+    /// - Returns: whether it is thawed.
+    func thawAhead(_ run: RunID, attempt: Int) -> Bool
     /// The core has handled the event, and its effects are performed.
     func endThawAhead(_ run: RunID, attempt: Int)
 }
@@ -83,6 +89,10 @@ final class CoreDriver: EventSink {
     static let maximumBacklog = 4096
     /// Behind more events, input waits for its turn.
     static let maximumOvertaken = 1024
+    /// In this time most apps answer what has thawed them.
+    private static let timeForAnswer = Duration.milliseconds(1)
+    /// The same while work waits, as it often does with many apps. Most small servers answer within 100 µs.
+    private static let timeForAnswerIfWorkWaits = Duration.microseconds(200)
 
     init(loop: EventLoop, core: LifecycleCore, logbook: Logbook) throws {
         self.core = core
@@ -114,15 +124,24 @@ final class CoreDriver: EventSink {
 
     // MARK: Events
 
-    func send(_ event: Event) {
+    func send(_ event: Event) { send(event) { event } }
+
+    func send(_ event: Event, completedBy complete: () -> Event) {
         let now = now
         let thaw = isHandling || isHeld ? nil : thawAhead(of: event)
-        logbook.append(event, at: now)
-        // The event is recorded, so that a next daemon thaws it too. The decision's other effects can wait, a client cannot.
+        var isThawed = false
         if let thaw {
+            // A client waits. What takes longer follows: to find out the rest, to record the event, and to decide.
+            logbook.beginThaw(of: thaw.run)
             if !isIdle { thawedAhead[thaw.run] = thaw.attempt }
-            performer?.thawAhead(thaw.run, attempt: thaw.attempt)
+            isThawed = performer?.thawAhead(thaw.run, attempt: thaw.attempt) ?? false
         }
+        let event = complete()
+        logbook.append(event, at: now)
+        if thaw != nil { logbook.endThaw() }
+        // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
+        // (decision 0072).
+        if isThawed { loop.rest(upTo: Self.timeForAnswer, ifWorkWaits: Self.timeForAnswerIfWorkWaits) }
         queue.append((event, now))
         if !isHandling { handleQueue() }
     }
@@ -157,6 +176,10 @@ final class CoreDriver: EventSink {
         // A logbook that was created anew does not have them.
         if recovered.position == nil { for (event, at) in recovered.events { logbook.append(event, at: at) } }
         queue = recovered.events
+        guard let run = recovered.thawing, let attempt = core.freezeAttempt(ofSuspended: run) else { return }
+        // The previous daemon has not recorded what it thawed the run for.
+        send(.run(run, .inputArrived(attempt: attempt, .notRecorded)))
+        logbook.endThaw()
     }
 
     /// Continues where the previous daemon stopped: performs the remaining effects of the last event that it handled,

@@ -148,9 +148,7 @@ final class RunInput {
         self.attempt = attempt
         watcher = run.context.inputs
         let (id, work, describer) = (run.id, run.context.work, watcher.describer)
-        watch.describe = { inode in
-            work.socket(inode, of: id).flatMap { describer.describe(inode, $0) }
-        }
+        watch.question = { inode in work.socket(inode, of: id).flatMap { describer.ask(inode, $0) } }
         watch.knownSocket = { work.socket($0, of: id) }
     }
 
@@ -251,6 +249,11 @@ final class RunInput {
             window.looks += 1
             switch watch.look(next, now: now) {
             case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
+            case .certain(let input, let question):
+                run.send(.inputArrived(attempt: attempt, Input(input))) {
+                    let complete = watch.complete(input, with: question, of: next)
+                    return .inputArrived(attempt: attempt, Input(complete))
+                }
             case .nothing, .asked: break
             case .rests: watcher.rest(token, next)
             }
@@ -265,7 +268,7 @@ final class RunInput {
             if watch.isClosed { return }
             switch answer {
             case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
-            case .nothing, .asked, .rests: break
+            case .nothing, .certain, .asked, .rests: break
             }
         }
     }

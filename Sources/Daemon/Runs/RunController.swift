@@ -148,6 +148,12 @@ final class RunController {
 
     func send(_ event: RunEvent) { context.events.send(.run(id, event)) }
 
+    /// See `EventSink`.
+    func send(_ event: RunEvent, completedBy complete: () -> RunEvent) {
+        let id = id
+        context.events.send(.run(id, event)) { .run(id, complete()) }
+    }
+
     // MARK: Measurements. A group that cannot be read counts as removed.
 
     var isPopulated: Bool { (try? enclosure.isPopulated()) ?? false }
@@ -246,19 +252,15 @@ final class RunController {
         send(.thawed(attempt: attempt))
     }
 
-    /// In this time most apps answer what has thawed them, in milliseconds.
-    private static let timeForAnswer: Int32 = 1
-
     /// Thaws all processes for input that has arrived, before the core has handled it: a client waits. `stopWatchingInput` and
     /// `thaw` follow.
-    func thawAhead(attempt: Int) {
-        guard isFrozen, reportedAttempt == attempt, let input else { return }
+    /// - Returns: whether they are thawed.
+    func thawAhead(attempt: Int) -> Bool {
+        guard isFrozen, reportedAttempt == attempt, let input else { return false }
         input.closeDuplicates()
         // A failure is logged by the attempt that follows.
         isThawedAhead = (try? enclosure.thaw()) != nil
-        // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
-        // (decision 0072).
-        context.loop.rest(milliseconds: Self.timeForAnswer)
+        return isThawedAhead
     }
 
     /// The core has handled the input for which the run was thawed ahead. If it has not thawed it, because of what it handled
