@@ -129,21 +129,22 @@ final class CoreDriver: EventSink {
     func send(_ event: Event, completedBy complete: () -> Event) {
         let now = now
         let thaw = isHandling || isHeld ? nil : thawAhead(of: event)
-        var isThawed = false
-        if let thaw {
-            // A client waits. What takes longer follows: to find out the rest, to record the event, and to decide.
-            logbook.beginThaw(of: thaw.run)
-            if !isIdle { thawedAhead[thaw.run] = thaw.attempt }
-            isThawed = performer?.thawAhead(thaw.run, attempt: thaw.attempt) ?? false
-        }
+        if let thaw { thawForClient(thaw.run, thaw.attempt) }
+        // What takes longer follows the thaw: to find out the rest, to record the event, and to decide.
         let event = complete()
         logbook.append(event, at: now)
         if thaw != nil { logbook.endThaw() }
-        // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
-        // (decision 0072).
-        if isThawed { loop.rest(upTo: Self.timeForAnswer, ifWorkWaits: Self.timeForAnswerIfWorkWaits) }
         queue.append((event, now))
         if !isHandling { handleQueue() }
+    }
+
+    private func thawForClient(_ run: RunID, _ attempt: Int) {
+        logbook.beginThaw(of: run)
+        if !isIdle { thawedAhead[run] = attempt }
+        guard performer?.thawAhead(run, attempt: attempt) ?? false else { return }
+        // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
+        // (decision 0072).
+        loop.rest(upTo: Self.timeForAnswer, ifWorkWaits: Self.timeForAnswerIfWorkWaits)
     }
 
     /// What the core says of the event. While it has not handled others, it says so only if they are of other runs: they may make
