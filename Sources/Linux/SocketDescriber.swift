@@ -41,9 +41,11 @@ package final class SocketDescriber {
     }
 
     private func answer(_ inode: UInt64, _ known: KnownSocket) -> Description? {
-        guard let socket, isAnswerWaiting, let message = try? socket.one() else { return nil }
+        guard let socket, isAnswerWaiting, let received = try? socket.receive() else { return nil }
         isAnswerWaiting = false
-        guard let answer = InternetSocket(parsing: message), answer.inode == inode, answer.unread > 0 else {
+        guard case .socket(let message)? = received.first, let answer = InternetSocket(parsing: message),
+            answer.inode == inode, answer.unread > 0
+        else {
             return nil
         }
         return Description(bytes: answer.unread, peer: known.identity.peer(answer.family))

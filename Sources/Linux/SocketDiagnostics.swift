@@ -60,11 +60,6 @@ final class DiagnosticSocket {
     /// - Returns: its message; `nil`: there is none.
     func one(_ request: [UInt8]) throws(SystemError) -> ArraySlice<UInt8>? {
         try send(request)
-        return try one()
-    }
-
-    /// Returns what the kernel has answered about one socket; `nil`: there is none.
-    func one() throws(SystemError) -> ArraySlice<UInt8>? {
         for message in try receive() {
             if case .socket(let bytes) = message { return bytes }
         }
