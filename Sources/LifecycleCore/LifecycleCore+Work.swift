@@ -44,6 +44,8 @@ extension LifecycleCore {
         // Not asked for yet: what else is due may suspend the app.
         look.isDue = true
         look.isAsked = true
+        // What it has said before this look is judged by it.
+        look.isHintedMeanwhile = false
         look.nextAt = now + apps[index].policy.idleTime
         background.look = look
         update(index, .background(background))

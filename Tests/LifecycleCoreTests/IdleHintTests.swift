@@ -174,6 +174,26 @@ struct IdleHintTests {
         #expect(harness.state("web") == .suspended)
     }
 
+    @Test("what the look of the next daemon finds refutes a hint that came before that look (L51)")
+    func lookOfNextDaemon() {
+        let harness = TrafficTests.worker()
+        harness.behave("web") { $0.work = nil }
+        harness.launch("web")
+        let run = harness.run("web")
+        harness.handle(.run(run, .workMeasured(RunWork(cpu: .zero))))
+        harness.advance(harness.policies[id("web")]!.idleTime)
+        hint(harness)
+        harness.handle(.recovered)
+        harness.handle(.run(run, .reattached(messagesKept: true, noticesDelayed: false)))
+        var found = RunWork(cpu: .zero)
+        found.unread = 3
+        harness.handle(.run(run, .workMeasured(found)))
+        let mark = harness.mark
+        harness.advance(LifecycleCore.shortestHintedLook)
+        #expect(harness.effects(since: mark).isEmpty)
+        #expect(harness.state("web") == .background)
+    }
+
     @Test("the wake of an app that input has woken ends with its hint (L50, L51)")
     func wake() {
         let harness = Harness("web") { $0.wakesOnTraffic = true }

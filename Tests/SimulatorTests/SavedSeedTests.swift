@@ -85,6 +85,9 @@ struct SavedSeedTests {
         Saved(
             seed: 9_901_200_807, events: 5500,
             found: "a hint was refuted by what a look had found before it"),
+        Saved(
+            seed: 66, events: 300,
+            found: "a hint that came before a look of the next daemon counted as made during it"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)
