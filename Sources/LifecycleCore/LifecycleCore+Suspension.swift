@@ -93,7 +93,8 @@ extension LifecycleCore {
         thaw(index, waking, stated ?? cause, now)
         notifyOfResumption(index, delivered, now)
         unthrottleForWake(index, reason)
-        memoryState.checkSoon(now)
+        // While other apps are awake the next check is soon enough, however fast all of them together fill memory.
+        if memoryState.checkAt == nil, !memoryState.isMeasuring { memoryState.checkSoon(now) }
     }
 
     /// The thaw is the first effect: a user or a client waits for it.

@@ -20,6 +20,23 @@ struct MemoryMeasureTests {
         #expect(harness.effects.filter { $0 == .measureMemory }.count > 1)
     }
 
+    @Test("memory is measured 100ms after a wake if no app was awake, otherwise with the next check")
+    func wakes() {
+        let harness = Harness("photos", "mail")
+        harness.suspend("photos")
+        harness.suspend("mail")
+        var mark = harness.mark
+        harness.activate("photos")
+        harness.advance(.milliseconds(100))
+        #expect(harness.effects(since: mark).count { $0 == .measureMemory } == 1)
+        mark = harness.mark
+        harness.activate("mail")
+        harness.advance(.milliseconds(500))
+        #expect(!harness.effects(since: mark).contains(.measureMemory))
+        harness.advance(.seconds(10))
+        #expect(harness.effects(since: mark).contains(.measureMemory))
+    }
+
     @Test("a victim that survives SIGKILL is counted on for 100ms; the receipt of the next one names it (L39)")
     func overdue() throws {
         let harness = Harness("photos", "mail", "music")
