@@ -302,6 +302,14 @@ package final class BusConnection {
 
     // MARK: Signals
 
+    /// Reads all that has arrived, without waiting. The signals among it are for `nextSignal`.
+    package func readArrived() throws(BusError) {
+        var worked: Int32
+        repeat { worked = sd_bus_process(bus, nil) } while worked > 0
+        // -EBADMSG leaves the bus open, but it reads nothing more.
+        guard worked >= 0, isOpen else { throw .disconnected("\(name) ended the connection") }
+    }
+
     /// Waits until the connection or another descriptor has something to read.
     /// - Parameters:
     ///   - descriptors: others that are watched, and for which events of poll(2).
@@ -311,10 +319,7 @@ package final class BusConnection {
         throws(BusError)
         -> [Int16]
     {
-        var worked: Int32
-        repeat { worked = sd_bus_process(bus, nil) } while worked > 0
-        // -EBADMSG leaves the bus open, but it reads nothing more.
-        guard worked >= 0, isOpen else { throw .disconnected("\(name) ended the connection") }
+        try readArrived()
         let nothing = descriptors.map { _ in Int16(0) }
         guard signals.isEmpty else { return nothing }
         var polled = [

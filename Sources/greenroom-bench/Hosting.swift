@@ -140,7 +140,9 @@ final class Hosting {
 
     func measure() throws {
         let unloaded = try greenroom.pss()
-        let launch = try requestAll(Array(ports)) { try self.readSignals() }
+        let launch = try requestAll(Array(ports), areOurs: true)
+        // No signals are read while supervisord starts.
+        try suspensions.awaitAll()
         let running = try startSupervisor()
         try suspensions.awaitAll()
         try addIdle(running)
@@ -160,15 +162,14 @@ final class Hosting {
 
     /// Sends a request to each port at once.
     ///
-    /// - Parameter whileWaiting: is called while answers are missing.
+    /// - Parameter areOurs: whether greenroomd has the ports. It ends the connection of a client that does not read its signals.
     /// - Returns: the time until the last answer in seconds, and how many have no answer.
-    private func requestAll(_ ports: [Int], whileWaiting: () throws -> Void) throws -> (seconds: Double, lost: Int) {
+    private func requestAll(_ ports: [Int], areOurs: Bool) throws -> (seconds: Double, lost: Int) {
         let start = clockNow()
         var lost = 0
         var open: [ClientConnection] = []
         for (index, port) in ports.enumerated() {
-            // The daemon ends the connection of a client that does not read its signals.
-            if index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
+            if areOurs, index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
             do {
                 let connection = try ClientConnection(port: UInt16(port), seconds: 300)
                 try connection.send(program.request)
@@ -176,10 +177,10 @@ final class Hosting {
             } catch { lost += 1 }
         }
         for (index, connection) in open.enumerated() {
-            if index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
+            if areOurs, index % 16 == 0 { try suspensions.readArrived(pause: .microseconds(20)) }
             while try !connection.isReadable(milliseconds: 5) {
                 guard clockNow() - start < 300_000_000_000 else { break }
-                try whileWaiting()
+                if areOurs { try readSignals() }
             }
             if !isAnswered(connection) { lost += 1 }
         }
@@ -328,7 +329,7 @@ final class Hosting {
     /// Measures the first answers of workers that were ended to give their memory back, and of servers that
     /// systemd-socket-activate starts.
     private func measureUnloaded() throws -> (ours: Samples, theirs: Samples) {
-        let launched = try requestAll(Array(unloadedPorts)) { try readSignals() }
+        let launched = try requestAll(Array(unloadedPorts), areOurs: true)
         guard launched.lost == 0 else { throw BenchFailure("\(launched.lost) workers did not answer") }
         try eventually("all are ended after UnloadAfterSec=", everyMicroseconds: 20_000, seconds: 120) {
             try readSignals()
@@ -366,7 +367,7 @@ final class Hosting {
             try areListening(peerPorts)
         }
         let waiting = try activators.reduce(0.0) { $0 + (try $1.pss()) }
-        let activated = try requestAll(Array(peerPorts)) {}
+        let activated = try requestAll(Array(peerPorts), areOurs: false)
         let report = bench.report
         let peer = "systemd-socket-activate"
         let count = Double(program.count)

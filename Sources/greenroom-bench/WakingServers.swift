@@ -141,9 +141,11 @@ final class WakingServers {
             try connection.receive()
         }
         let end = clockNow()
-        // The daemon reports the wakes after the answers.
-        if owner == .greenroom { try suspensions.readArrived(pause: .milliseconds(100)) }
-        if owner == .greenroom { for index in 0..<count { suspensions.expect(Self.app(index)) } }
+        if owner == .greenroom {
+            // The daemon reports the wakes after the answers.
+            try suspensions.readArrived(pause: .milliseconds(100))
+            for index in 0..<count { suspensions.expect(Self.app(index)) }
+        }
         return Double(end - start) / 1e9
     }
 }
@@ -162,8 +164,9 @@ final class Suspensions {
         if change.state == "suspended" { awake.remove(change.app) } else { awake.insert(change.app) }
     }
 
-    /// Reads signals until none has arrived for this long.
+    /// Reads signals until none has arrived for this long, and all that have arrived if this program did not run for a while.
     func readArrived(pause: Duration) throws {
+        try greenroom.bus.readArrived()
         while let change = try greenroom.nextChange(until: EventLoop.now() + pause) { record(change) }
     }
 
@@ -177,8 +180,9 @@ final class Suspensions {
         throw BenchFailure("a server did not answer within 20s")
     }
 
-    /// Reads the signals that arrive until then.
+    /// Reads the signals that arrive until then, and all that have arrived before.
     func read(until deadline: Duration) throws {
+        try greenroom.bus.readArrived()
         while let change = try greenroom.nextChange(until: deadline) { record(change) }
     }
 
