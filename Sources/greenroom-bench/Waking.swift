@@ -26,8 +26,8 @@ func measureShapes(_ bench: Bench) throws {
     let shapes: [(ServerShape, Sizes)] = [
         (ServerShape(name: "plain"), Sizes(servers: 50, answers: 300)),
         (ServerShape(name: "500 threads", kind: "threads", number: 500), Sizes(servers: 6, answers: 120)),
-        (ServerShape(name: "200 sockets", quiet: 199), Sizes(servers: 20, answers: 200)),
-        (ServerShape(name: "8 processes", kind: "processes", number: 8), Sizes(servers: 20, answers: 200)),
+        (ServerShape(name: "200 sockets", quiet: 199), Sizes(servers: 20, answers: 400)),
+        (ServerShape(name: "8 processes", kind: "processes", number: 8), Sizes(servers: 20, answers: 400)),
     ]
     bench.report.section(
         "Suspended → first answer",

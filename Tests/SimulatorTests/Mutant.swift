@@ -114,9 +114,12 @@ struct MutantCase: Sendable, CustomTestStringConvertible {
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable (Event) -> Event?
     ) -> MutantCase {
         MutantCase(name: name, rule: rule) { core, _ in
-            Mutant(core: core) { mutant, event, now in
+            var mutant = Mutant(core: core) { mutant, event, now in
                 change(event).map { mutant.core.handle($0, at: now) } ?? []
             }
+            // It thaws no app for what it does not see.
+            mutant.changesThawAhead = { mutant, event in change(event).flatMap { mutant.core.thawAhead(of: $0) } }
+            return mutant
         }
     }
 
