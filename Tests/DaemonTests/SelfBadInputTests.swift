@@ -44,16 +44,7 @@ struct SelfBadInputTests {
         let stage = try SelfStage()
         let client = try stage.active()
         try stage.mark()
-        func call(_ member: String, _ arguments: (Int) -> [Variant]) throws {
-            let pending = try (1...1000).map { number in
-                try client.bus.callAsync(
-                    path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: member,
-                    arguments(number), timeout: .seconds(60))
-            }
-            for one in pending { _ = try client.bus.wait(for: one, until: EventLoop.now() + .seconds(60)) }
-            #expect(try pending.allSatisfy { try $0.result?.get() != nil })
-        }
-        try call("BeginTask") { [.string("upload"), .string("\($0)")] }
+        #expect(try client.callAll("BeginTask", (1...1000).map { [.string("upload"), .string("\($0)")] }))
         let refusal = client.failure("BeginTask", [.string("upload"), .string("1001")])
         #expect(refusal?.name == "TooMany")
         #expect(refusal?.sentence.contains("1000 tasks are open") == true)
@@ -62,7 +53,7 @@ struct SelfBadInputTests {
         #expect(try stage.daemon.status("mail")["tasks"]?.arrayValue?.count == 1000)
         try stage.expectWarning("BeginTask was refused: 1000 tasks are open")
         try stage.ping()
-        try call("EndTask") { [.string("\($0)")] }
+        #expect(try client.callAll("EndTask", (1...1000).map { [.string("\($0)")] }))
         // The end of a task is answered once it is recorded; the core handles it a moment later.
         try stage.daemon.eventually("all tasks have ended") {
             try stage.daemon.status("mail")["tasks"]?.arrayValue?.count == 0

@@ -265,12 +265,11 @@ struct SelfConnectionTests {
     func floods() throws {
         let daemon = try Self.daemon()
         let client = try active(daemon)
-        let calls = try (0..<3000).map { _ in
-            try client.bus.callAsync(
-                path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: "Heartbeat")
+        // On a machine that is busy 3,000 may take three seconds, which is not too fast.
+        try daemon.eventually("the app has called too fast") {
+            #expect(try client.callAll("Heartbeat", Array(repeating: [], count: 3000)))
+            return try daemon.status("mail")["lastWarning"]?.stringValue?.contains("within 1s") == true
         }
-        #expect(try client.bus.wait(for: calls[2999], until: EventLoop.now() + .seconds(60)))
-        #expect(try daemon.status("mail")["lastWarning"]?.stringValue?.contains("within 1s") == true)
         let silent = try SelfClient.borrow(daemon)
         let bytes = Array("\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\nno message at all".utf8)
         try writeAll(bytes, to: silent)

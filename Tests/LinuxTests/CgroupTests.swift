@@ -149,19 +149,21 @@ struct CgroupTests {
         let enclosure = try test.containment.create(app: "many", run: 8)
         let script = "trap 'sleep 1000 & wait' USR1; for i in $(seq 40); do sleep 1000 & done; wait; wait"
         let main = try test.shell(script, in: enclosure)
-        try eventually("all run") {
-            try enclosure.pids().count { try ProcFS().stat(of: $0)?.comm == "sleep" } == 40
+        func awaitSleeping(_ number: Int) throws {
+            try eventually("\(number) processes sleep") {
+                try enclosure.pids().count { try ProcFS().stat(of: $0)?.comm == "sleep" } == number
+            }
         }
+        try awaitSleeping(40)
         let signal = enclosure.beginSignal(SIGTERM, except: main.pid)
         #expect(try signal.advance())
         #expect(signal.sent == 0)
         #expect(try signal.advance())
         #expect(signal.sent == 32)
+        // Those that were signaled are reaped by the shell, which only then creates another one.
+        try awaitSleeping(8)
         try main.signal(SIGUSR1)
-        try eventually("another one runs") {
-            // Those that were signaled are reaped by the shell.
-            try enclosure.pids().count { try ProcFS().stat(of: $0)?.comm == "sleep" } == 9
-        }
+        try awaitSleeping(9)
         #expect(try signal.advance())
         #expect(signal.sent == 40)
         // The next search, its result, and a last search.
