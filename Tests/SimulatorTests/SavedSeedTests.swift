@@ -88,6 +88,9 @@ struct SavedSeedTests {
         Saved(
             seed: 66, events: 300,
             found: "a hint that came before a look of the next daemon counted as made during it"),
+        Saved(
+            seed: 2_158_359_405_859, events: 1100,
+            found: "the checker of bursts took the launch of the home app, which was due, for an effect of input"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

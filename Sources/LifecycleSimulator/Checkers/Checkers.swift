@@ -103,7 +103,7 @@ struct Checkers {
         returns.record(event, of: app, model)
         homes.record(event, of: app, model)
         restoration.record(event, of: app, model)
-        traffic.record(event, of: app, model, at: world.now)
+        traffic.record(event, of: app, model, deadline: core.nextDeadline, at: world.now)
         idleness.record(event, of: app, model, at: world.now)
         locks.record(event, of: app, model, at: world.now)
         recordTraffic(event, of: app, model, world, core)
