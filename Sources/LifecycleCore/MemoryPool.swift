@@ -11,7 +11,14 @@ struct MemoryPool: Hashable, Sendable {
     var fill: UInt64 { fillRate / 10 }
 
     /// Less than the critical threshold is available, or hardly anything will be at the next look.
-    var isCritical: Bool { available < thresholds.critical || available < thresholds.foreground.saturatingSum(fill) }
+    var isCritical: Bool { available < thresholds.critical || isUsedUpSoon && !isPlenty }
+
+    /// A quarter is available, which the fastest program does not use up within `LifecycleCore.hastyCheck`. The rate may be
+    /// that of programs that have stopped meanwhile, so nothing is killed for it, and memory is measured again sooner.
+    var needsHaste: Bool { isUsedUpSoon && isPlenty && !isCritical }
+
+    private var isPlenty: Bool { available > total / 4 }
+    private var isUsedUpSoon: Bool { available < thresholds.foreground.saturatingSum(fill) }
 
     /// Memory is so short, or is filled so fast, that it may be used up before apps can answer a warning.
     var isPressing: Bool {

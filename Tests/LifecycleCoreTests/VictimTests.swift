@@ -55,6 +55,28 @@ struct VictimTests {
     }
 
     @Test(
+        "nothing is killed for what may be filled while a quarter is available; memory is measured sooner (L35)",
+        arguments: [true, false])
+    func plenty(isStillFilled: Bool) {
+        let harness = Harness(suspended: [("a", 100), ("b", 90), ("c", 80)])
+        harness.kernel.total = gibibyte
+        leave(harness, 510)
+        harness.delay(.milliseconds(100))
+        // 250 MiB in 100 ms: as much at the next look would leave 10, and 16 are what apps in the foreground need.
+        leave(harness, 260)
+        #expect(harness.killed() == [])
+        #expect(harness.core.nextDeadline == harness.now + .milliseconds(25))
+        harness.delay(.milliseconds(25))
+        leave(harness, isStillFilled ? 200 : 260)
+        #expect(harness.killed() == (isStillFilled ? ["a"] : []))
+        harness.delay(.milliseconds(25))
+        measure(harness)
+        #expect(harness.killed() == (isStillFilled ? ["a"] : []))
+        // A rate that is over is believed no longer than 50 ms.
+        #expect(isStillFilled || harness.core.nextDeadline == nil)
+    }
+
+    @Test(
         "a newcomer that fills 2 GiB/s beside 8 suspended apps of 300 MiB never runs out of memory before they are used up"
     )
     func newcomer() {

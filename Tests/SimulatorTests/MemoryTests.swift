@@ -33,6 +33,14 @@ struct MemoryTests {
         #expect(violations[.lastVictimWasNecessary] == nil)
     }
 
+    /// Programs that had filled memory fast had stopped meanwhile, and the rate of the last 100 ms was still believed.
+    @Test("a seed that found a kill while a quarter of the memory was available finds none (L35)")
+    func plenty() {
+        let seed: UInt64 = 1_706_097_220_327
+        let violations = MemoryTable.play(MemoryScenario(seed: seed), .oracle).violations
+        #expect(violations[.noKillsInPlenty] == nil)
+    }
+
     private final class Readings {
         var all: [(at: Microseconds, available: UInt64)] = []
     }

@@ -31,6 +31,8 @@ struct InvariantChecker {
     /// Apps for which the daemon holds sockets, and those whose sockets it watches.
     private var holders: Set<AppID> = []
     private var watched: Set<AppID> = []
+    /// At most half of the memory was available at the last reading: other programs may be filling it.
+    private var isHalfUsed = false
     private var hasFinished = false
     private var isConsistent = true
     private var lastEvent: Event?
@@ -45,6 +47,11 @@ struct InvariantChecker {
         if case .recovered = event {
             answered.formUnion(requested)
             watched = []
+        }
+        if case .memoryMeasured(let reading) = event {
+            isHalfUsed =
+                reading.available <= reading.total / 2
+                || (reading.limit.map { $0.available <= $0.total / 2 } ?? false)
         }
         if case .socketsReady(let app, _) = event { watched.remove(app) }
         if case .unregistered(let app) = event { holders.remove(app) }
@@ -267,6 +274,7 @@ struct InvariantChecker {
         if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) apps are in the foreground") }
         let hasInput = current.values.contains { runs[$0]?.hasInput == true }
         if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline,
+            !isHalfUsed || next - now > .milliseconds(25),
             !core.appIDs.contains(where: {
                 let view = core.view(of: $0, at: now)
                 return view?.deferredWake != nil || view?.unloadsIn != nil
