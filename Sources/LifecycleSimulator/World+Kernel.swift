@@ -147,9 +147,7 @@ extension World {
         guard runs[run].freezer == .frozen, runs[run].attempt == attempt, runs[run].program == .running, !isQuiet
         else { return }
         faults.add(.continuedByOthers)
-        runs[run].frozenTime = runs[run].frozenTime(at: now)
-        runs[run].frozenSince = nil
-        runs[run].freezer = .thawed
+        endFrozenTime(run)
         runs[run].freezeLoss = .undelivered
         let delay = signalRandom.within(5...20 * .millisecond)
         deliver(.run(runs[run].id, .freezeLost(attempt: attempt)), after: delay)
@@ -166,18 +164,20 @@ extension World {
     /// The daemon has thawed the run for a client, and is killed before it records that. The core takes the run for frozen.
     mutating func thawUnrecorded(_ run: RunID) {
         guard let run = index(of: run), runs[run].freezer == .frozen else { return }
+        endFrozenTime(run)
+        performDeferred(run)
+    }
+
+    private mutating func endFrozenTime(_ run: Int) {
         runs[run].frozenTime = runs[run].frozenTime(at: now)
         runs[run].frozenSince = nil
         runs[run].freezer = .thawed
-        performDeferred(run)
     }
 
     mutating func thaw(_ run: Int, _ attempt: Int) {
         runs[run].isAskedToFreeze = false
         runs[run].freezeLoss = .none
-        runs[run].frozenTime = runs[run].frozenTime(at: now)
-        runs[run].frozenSince = nil
-        runs[run].freezer = .thawed
+        endFrozenTime(run)
         let extraDelay = injects(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
         deliver(.run(runs[run].id, .thawed(attempt: attempt)), after: kernelRandom.within(20...2000) + extraDelay)
         if injects(.diesAfterThaw) {

@@ -96,15 +96,8 @@ extension MutantCase {
     ]
 
     private static let stays: [MutantCase] = [
-        MutantCase(name: "takes an app for suspended that the last daemon has thawed", rule: .suspendedIsFrozen) {
-            core, _ in
-            var mutant = Mutant(core: core) { mutant, event, now in
-                input(event) == .notRecorded ? [] : mutant.core.handle(event, at: now)
-            }
-            mutant.changesThawAhead = { mutant, event in
-                input(event) == .notRecorded ? nil : mutant.core.thawAhead(of: event)
-            }
-            return mutant
+        .events("takes an app for suspended that the last daemon has thawed", .suspendedIsFrozen) { event in
+            input(event) == .notRecorded ? nil : event
         },
         .effects("lets an app that is woken too often stay awake twice as long", .quickTurnsAreBounded) {
             effects, _, _ in
