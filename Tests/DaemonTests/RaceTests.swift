@@ -10,16 +10,17 @@ import Testing
 struct RaceTests {
     @Test("an app that ends at the moment of its deadline has a receipt and is not running (L7, L45)")
     func endAtDeadline() throws {
-        let manifest = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=500ms", hangs: true)
+        let manifest = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=5s", hangs: true)
         let daemon = try TestDaemon(["late": manifest])
         let pending = try daemon.begin("Launch", "late")
         try daemon.wait("late", "stateChanged", state: "launching")
         let app = try daemon.pid("late")
+        try #require(app > 0)
         // Both events are pending at once: the timer has the higher priority.
         try daemon.process.signal(SIGSTOP)
         kill(app, SIGKILL)
         try daemon.eventually("the app is a zombie") { !isAlive(app) }
-        let due = EventLoop.now() + .milliseconds(600)
+        let due = EventLoop.now() + .milliseconds(5100)
         try daemon.eventually("the deadline has passed") { EventLoop.now() > due }
         try daemon.process.signal(SIGCONT)
         let end = try daemon.finish(pending)
@@ -33,6 +34,7 @@ extension RaceTests {
     private func answerWithoutDaemon(_ daemon: TestDaemon, _ app: String, _ deadline: Duration) throws {
         let due = EventLoop.now() + deadline
         let pid = try daemon.pid(app)
+        try #require(pid > 0)
         try daemon.process.signal(SIGSTOP)
         kill(pid, SIGHUP)
         try daemon.eventually("the app has answered") { daemon.trace().contains("hangup") }
@@ -43,13 +45,13 @@ extension RaceTests {
     @Test("an answer that an app gave in time counts, however late the daemon reads it (L48)")
     func answersWithoutDaemon() throws {
         let root = try TestDaemon.makeFolder()
-        let sections = "[Lifecycle]\nLaunchDeadlineSec=1s\nBackgroundDeadlineSec=1s"
+        let sections = "[Lifecycle]\nLaunchDeadlineSec=5s\nBackgroundDeadlineSec=5s"
         let ready = TestDaemon.manifest("hangup=READY=1", sections, trace: root + "/trace", hangs: true)
         let daemon = try TestDaemon(["late": ready], root: root)
         let launch = try daemon.begin("Launch", "late")
         try daemon.eventually("the app runs") { daemon.trace().contains("willFinishLaunching") }
         try daemon.settle("late", catches: SIGHUP)
-        try answerWithoutDaemon(daemon, "late", .seconds(1))
+        try answerWithoutDaemon(daemon, "late", .seconds(5))
         #expect(try daemon.finish(launch)["state"]?.stringValue == "active")
         #expect(try daemon.receipts("late").isEmpty)
 
@@ -60,7 +62,7 @@ extension RaceTests {
         try second.launch("late")
         let background = try second.begin("Background", "late", [])
         try second.eventually("the app is notified") { second.trace().contains("didEnterBackground") }
-        try answerWithoutDaemon(second, "late", .seconds(1))
+        try answerWithoutDaemon(second, "late", .seconds(5))
         #expect(try second.finish(background)["state"]?.stringValue == "background")
         #expect(try second.receipts("late").isEmpty)
     }

@@ -95,7 +95,7 @@ struct RecoveryTests {
         "a deadline continues while no daemon runs, and an app is not killed for an answer that may be lost")
     func deadlines() throws {
         let first = try TestDaemon([
-            "ignores": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1s"),
+            "ignores": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=5s"),
             "tasks": TestDaemon.manifest("begin upload", "[Lifecycle]\nBackgroundTimeSec=1min"),
         ])
         try first.launch("tasks")
@@ -119,7 +119,7 @@ struct RecoveryTests {
     @Test("an app that was terminating when the daemon was killed is killed at its deadline")
     func terminating() throws {
         let first = try TestDaemon([
-            "stubborn": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=2s")
+            "stubborn": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=8s")
         ])
         try first.launch("stubborn")
         let pid = try first.pid("stubborn")

@@ -51,7 +51,7 @@ struct SleepTests {
         arguments: ["PrepareForSleep", "PrepareForShutdown"])
     func replaced(preparation: String) throws {
         let stage = try BusStage([
-            "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=3s"),
+            "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=10s"),
             "photos": TestDaemon.manifest(""),
         ])
         let logind = try FakeLogind(stage)

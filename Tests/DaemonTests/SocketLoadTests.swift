@@ -83,7 +83,8 @@ struct SocketLoadTests {
     func silentBeforeLaunch() throws {
         let stage = try SocketStage(["web": ("", "ListenStream=ROOT/web\n[Lifecycle]\nUnloadAfterSec=1s")])
         let silent = try SocketClient(.path(stage.path("web")))
-        try stage.daemon.waitUntil("web", is: "suspended")
+        // It is suspended for a second only.
+        try stage.daemon.wait("web", "stateChanged", state: "suspended")
         try stage.daemon.waitUntil("web", is: "notRunning")
         #expect(try silent.receive() ?? "" == "")
         #expect(try stage.launches("web") == 1)

@@ -125,8 +125,8 @@ struct SocketRecoveryTests {
     func suspended() throws {
         let root = try TestDaemon.makeFolder()
         let stage = try SocketStage(
-            ["web": ("", "ListenStream=ROOT/web.sock\nTraffic=no")], manager: try FakeServiceManager(in: root),
-            root: root)
+            ["web": ("", "ListenStream=ROOT/web.sock\nTraffic=no\n\(SocketStage.longIdle)")],
+            manager: try FakeServiceManager(in: root), root: root)
         try SocketClient(.path(stage.path("web.sock"))).exchange("one")
         let pid = try stage.daemon.pid("web")
         try stage.daemon.waitUntil("web", is: "suspended")

@@ -37,6 +37,10 @@ final class SocketStage {
         """.replacing("ROOT", with: root)
     }
 
+    /// For an app that a connection wakes and that the bytes after it must find awake: a client may not be scheduled between the
+    /// two for longer than the 100 ms of the other apps.
+    static let longIdle = "[Lifecycle]\nIdleSec=2s"
+
     /// Replaces a manifest, and reads it again.
     func rewrite(_ app: String, _ commands: String, _ settings: String) throws {
         let text = Self.manifest(commands, settings, in: root)

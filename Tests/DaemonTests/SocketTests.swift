@@ -67,7 +67,9 @@ struct SocketTests {
     @Test("a connection wakes a suspended app, also with Traffic=no (L50)", arguments: ["yes", "no"])
     func wake(_ traffic: String) throws {
         let port = try freePort()
-        let stage = try SocketStage(["web": ("", "ListenStream=127.0.0.1:\(port)\nTraffic=\(traffic)")])
+        let stage = try SocketStage([
+            "web": ("", "ListenStream=127.0.0.1:\(port)\nTraffic=\(traffic)\n\(SocketStage.longIdle)")
+        ])
         try SocketClient(.port(port)).exchange("one")
         let pid = try stage.daemon.pid("web")
         for text in ["two", "three"] {

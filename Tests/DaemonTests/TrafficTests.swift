@@ -27,7 +27,8 @@ struct TrafficTests {
             """
         try replaceFile(at: root + "/web.py", with: Array(program.utf8))
         let command = "\(TrafficStage.python) \(root)/web.py \(root)/www \(root)/port"
-        let daemon = try TestDaemon(["web": TrafficStage.manifest(command)], root: root)
+        // The request must find the program awake that the connection has woken.
+        let daemon = try TestDaemon(["web": TrafficStage.manifest(command, "IdleSec=2s")], root: root)
         try daemon.launch("web")
         var port: UInt16 = 0
         try daemon.eventually("it listens") {

@@ -162,18 +162,21 @@ struct DatagramTests {
         "the descriptors of datagrams that were not read are closed by the socket's closer, not by the thread that drops it"
     )
     func unread() throws {
-        func drop(_ server: consuming DatagramSocket) {}
-        let server = try DatagramSocket(at: path)
-        let closer = server.closer
-        let client = try Client(to: path)
-        let (writer, reader) = try #require(lingeringConnection())
-        #expect(client.send([1], descriptors: [writer]) == 0)
-        // The datagram has the last one now.
-        close(writer)
-        drop(server)
-        #expect(closer.pending == 1)
-        close(reader)
-        while closer.pending > 0 { poll(nil, 0, 1) }
+        // A process that another test forks meanwhile would have the same sockets.
+        try inOwnProcess {
+            func drop(_ server: consuming DatagramSocket) {}
+            let server = try DatagramSocket(at: path)
+            let closer = server.closer
+            let client = try Client(to: path)
+            let (writer, reader) = try #require(lingeringConnection())
+            #expect(client.send([1], descriptors: [writer]) == 0)
+            // The datagram has the last one now.
+            close(writer)
+            drop(server)
+            #expect(closer.pending == 1)
+            close(reader)
+            while closer.pending > 0 { poll(nil, 0, 1) }
+        }
     }
 
     @Test("if this process may open no more descriptors, the descriptors that did arrive are closed")

@@ -1,6 +1,7 @@
 import Glibc
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// A served exhibit on a thread of its own, for clients that block.
@@ -251,14 +252,17 @@ struct BusConnectionTests {
 
     @Test("without a server the error names the server and the socket")
     func noServer() throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path + "/bus"
-        #expect(throws: BusError.noServer("no greenroomd listens at \(path) (No such file or directory)")) {
-            _ = try BusConnection(path: path)
-        }
-        _ = try UnixSocket.listen(at: path, mode: 0o600)
-        #expect(throws: BusError.noServer("no greenroomd listens at \(path) (Connection refused)")) {
-            _ = try BusConnection(path: path)
+        // A process that another test forks meanwhile would keep the socket that listens.
+        try inOwnProcess {
+            let folder = try TemporaryFolder()
+            let path = folder.path + "/bus"
+            #expect(throws: BusError.noServer("no greenroomd listens at \(path) (No such file or directory)")) {
+                _ = try BusConnection(path: path)
+            }
+            _ = try UnixSocket.listen(at: path, mode: 0o600)
+            #expect(throws: BusError.noServer("no greenroomd listens at \(path) (Connection refused)")) {
+                _ = try BusConnection(path: path)
+            }
         }
     }
 

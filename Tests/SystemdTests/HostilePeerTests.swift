@@ -136,70 +136,78 @@ struct HostilePeerTests {
         "a peer whose descriptor belongs to no message is disconnected; the loop's thread closes neither descriptor nor socket"
     )
     func descriptors() throws {
-        let loop = try EventLoop()
-        let (near, far) = try socketPair()
-        let closer = DescriptorCloser()
-        let peer = try BusPeer(
-            loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]), closer: closer)
-        var reason: String?
-        peer.onGone = { reason = $0 }
-        let hello = "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"
-        #expect(send(far.raw, hello, hello.utf8.count, Int32(MSG_NOSIGNAL)) == hello.utf8.count)
-        #expect(try loop.serve { peer.isReady })
-        var answer = [UInt8](repeating: 0, count: 200)
-        let length = recv(far.raw, &answer, answer.count, Int32(MSG_DONTWAIT))
-        let text = String(decoding: answer.prefix(max(0, length)), as: UTF8.self)
-        // Without consent, clients end their connection instead of sending a descriptor.
-        #expect(text.hasSuffix("\r\nAGREE_UNIX_FD\r\n"), "\(text)")
-        let (writer, reader) = try #require(lingeringConnection())
-        #expect(sendDescriptor(writer, on: far.raw))
-        close(writer)
-        #expect(try loop.serve { reason != nil })
-        #expect(reason == "it sent a descriptor, which is not accepted here")
-        #expect(isClosed(far))
-        // close(2) of the TCP socket blocks until its reader is gone; the loop has continued.
-        #expect(closer.pending > 0)
-        close(reader)
-        try waitUntilClosed(by: closer)
+        // A process that another test forks meanwhile would have the same sockets.
+        try inOwnProcess {
+            let loop = try EventLoop()
+            let (near, far) = try socketPair()
+            let closer = DescriptorCloser()
+            let peer = try BusPeer(
+                loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]),
+                closer: closer)
+            var reason: String?
+            peer.onGone = { reason = $0 }
+            let hello = "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"
+            #expect(send(far.raw, hello, hello.utf8.count, Int32(MSG_NOSIGNAL)) == hello.utf8.count)
+            #expect(try loop.serve { peer.isReady })
+            var answer = [UInt8](repeating: 0, count: 200)
+            let length = recv(far.raw, &answer, answer.count, Int32(MSG_DONTWAIT))
+            let text = String(decoding: answer.prefix(max(0, length)), as: UTF8.self)
+            // Without consent, clients end their connection instead of sending a descriptor.
+            #expect(text.hasSuffix("\r\nAGREE_UNIX_FD\r\n"), "\(text)")
+            let (writer, reader) = try #require(lingeringConnection())
+            #expect(sendDescriptor(writer, on: far.raw))
+            close(writer)
+            #expect(try loop.serve { reason != nil })
+            #expect(reason == "it sent a descriptor, which is not accepted here")
+            #expect(isClosed(far))
+            // close(2) of the TCP socket blocks until its reader is gone; the loop has continued.
+            #expect(closer.pending > 0)
+            close(reader)
+            try waitUntilClosed(by: closer)
+        }
     }
 
     @Test(
         "a call with a descriptor gets an error, and its connection stays; the loop's thread does not close the descriptor",
         arguments: [0, 3])
     func callWithDescriptor(pings: Int) throws {
-        let loop = try EventLoop()
-        let (near, far) = try socketPair()
-        let closer = DescriptorCloser()
-        let peer = try BusPeer(
-            loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]), closer: closer)
-        var reason: String?
-        peer.onGone = { reason = $0 }
-        #expect(send(far.raw, BareBus.handshake, BareBus.handshake.count, Int32(MSG_NOSIGNAL)) > 0)
-        #expect(try loop.serve { peer.isReady })
-        var answers: [UInt8] = []
-        let source = try loop.addDescriptor(far, events: .readable) { _ in
-            var buffer = [UInt8](repeating: 0, count: 1024)
-            let count = recv(far.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-            answers += buffer.prefix(max(0, count))
+        // A process that another test forks meanwhile would have the same sockets.
+        try inOwnProcess {
+            let loop = try EventLoop()
+            let (near, far) = try socketPair()
+            let closer = DescriptorCloser()
+            let peer = try BusPeer(
+                loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]),
+                closer: closer)
+            var reason: String?
+            peer.onGone = { reason = $0 }
+            #expect(send(far.raw, BareBus.handshake, BareBus.handshake.count, Int32(MSG_NOSIGNAL)) > 0)
+            #expect(try loop.serve { peer.isReady })
+            var answers: [UInt8] = []
+            let source = try loop.addDescriptor(far, events: .readable) { _ in
+                var buffer = [UInt8](repeating: 0, count: 1024)
+                let count = recv(far.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+                answers += buffer.prefix(max(0, count))
+            }
+            // With calls before it in the same bytes, and one after it.
+            let before = Array((0..<pings).map { _ in BareBus.pingCall(wantsReply: false) }.joined())
+            let (writer, reader) = try #require(lingeringConnection())
+            #expect(sendDescriptor(writer, on: far.raw, with: before + BareBus.pingCall(serial: 2, descriptors: 1)))
+            close(writer)
+            let error = Array("org.freedesktop.DBus.Error.NotSupported".utf8)
+            #expect(try loop.serve { answers.firstRange(of: error) != nil || reason != nil })
+            #expect(reason == nil)
+            // close(2) of the TCP socket blocks until its reader is gone; the loop has continued.
+            #expect(closer.pending > 0)
+            let length = answers.count
+            let ping = BareBus.pingCall(serial: 3)
+            #expect(send(far.raw, ping, ping.count, Int32(MSG_NOSIGNAL)) == ping.count)
+            #expect(try loop.serve { answers.count > length || reason != nil })
+            #expect(reason == nil && peer.isReady)
+            source.cancel()
+            close(reader)
+            try waitUntilClosed(by: closer)
         }
-        // With calls before it in the same bytes, and one after it.
-        let before = Array((0..<pings).map { _ in BareBus.pingCall(wantsReply: false) }.joined())
-        let (writer, reader) = try #require(lingeringConnection())
-        #expect(sendDescriptor(writer, on: far.raw, with: before + BareBus.pingCall(serial: 2, descriptors: 1)))
-        close(writer)
-        let error = Array("org.freedesktop.DBus.Error.NotSupported".utf8)
-        #expect(try loop.serve { answers.firstRange(of: error) != nil || reason != nil })
-        #expect(reason == nil)
-        // close(2) of the TCP socket blocks until its reader is gone; the loop has continued.
-        #expect(closer.pending > 0)
-        let length = answers.count
-        let ping = BareBus.pingCall(serial: 3)
-        #expect(send(far.raw, ping, ping.count, Int32(MSG_NOSIGNAL)) == ping.count)
-        #expect(try loop.serve { answers.count > length || reason != nil })
-        #expect(reason == nil && peer.isReady)
-        source.cancel()
-        close(reader)
-        try waitUntilClosed(by: closer)
     }
 
     private func sendDescriptor(_ descriptor: Int32, on socket: Int32, with bytes: [UInt8] = [0x6c]) -> Bool {

@@ -29,6 +29,9 @@ class Fake:
         self.player = fake_greenroom.Player(self.folder.name, [])
         self.player.process = mock.Mock(poll=lambda: 0)
         self.error = None
+        # A step "wait" ends when the test sets this.
+        self.go = threading.Event()
+        self.player.do_wait = lambda: self.go.wait(60)
         self.apps = []
         path = self.folder.name + "/transcript"
         pathlib.Path(path).write_text(transcript, encoding="utf-8")

@@ -153,24 +153,29 @@ class Sync(AppTest):
             self.app().save_bytes(b"x" * (1048576 + 1))
 
     def test_a_daemon_that_does_not_answer_is_an_error_of_its_own(self):
-        self.fake("connect\nexpect RemainingTime\nignore\npause 0.5")
+        self.fake("connect\nexpect RemainingTime\nreply t [1]\nexpect RemainingTime\nignore\nwait")
         app = self.app()
-        with unittest.mock.patch("greenroom._app.CALL_SECONDS", 0.1), self.assertRaises(greenroom.Unavailable):
+        # It is connected before the time counts.
+        app.remaining_time
+        with unittest.mock.patch("greenroom._app.CALL_SECONDS", 1.0), self.assertRaises(greenroom.Unavailable):
             app.remaining_time
+        self.played.go.set()
 
     def test_too_many_calls_without_a_reply_are_refused(self):
-        self.fake("connect\npause 0.5")
+        self.fake("connect\nwait")
         app = self.app()
         with self.assertRaisesRegex(greenroom.Refused, "too many calls"):
             for _ in range(1001):
                 app._send("SetStateSummary", "s", ["a"])
+        self.played.go.set()
 
     def test_a_thousand_status_texts_are_one_call(self):
         # Nothing accepts the connection meanwhile, so the calls stay in the queue.
-        self.fake("unlisten\npause 0.3\nlisten\nconnect\nexpect SetStatus [\"999\"]\n")
+        self.fake("unlisten\nwait\nlisten\nconnect\nexpect SetStatus [\"999\"]\n")
         app = self.app()
         for number in range(1000):
             app.status(f"{number}")
+        self.played.go.set()
         app._connection.flush(30)
 
     def test_a_forked_child_does_not_use_the_connection_of_its_parent(self):
