@@ -123,7 +123,7 @@ struct AppCommandTests {
             serial=$(tail -n 2 $here/lines | head -n 1 | cut -d ' ' -f 1)
             greenroomctl app answer $serial --result failed
             greenroomctl app answer $serial 2>>$here/lines
-            greenroomctl app wait push --after $serial --timeout 50ms; echo "status $?" >>$here/lines
+            greenroomctl app wait push --after $serial --timeout 50ms; echo "last status $?" >>$here/lines
             sleep 1000
             """)
         _ = try daemon.launch("script")
@@ -132,7 +132,7 @@ struct AppCommandTests {
         _ = try daemon.call("Push", [.string("script"), .string("now")])
         try daemon.writeFile(daemon.root + "/go", "")
         // The push is repeated until it is answered: the wait after it has got it, too.
-        try daemon.eventually("the script waits in vain") { lines(daemon).contains("status 124") }
+        try daemon.eventually("the script waits in vain") { lines(daemon).contains("last status 124") }
         let all = lines(daemon)
         #expect(
             Array(all.prefix(5)) == [

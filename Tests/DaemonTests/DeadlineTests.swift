@@ -33,7 +33,7 @@ struct DeadlineTests {
     @Test("an app that leaks a task is notified, then killed, and the receipt names the task (L22, L23)")
     func leakedTask() throws {
         let root = try TestDaemon.makeFolder()
-        let times = "[Lifecycle]\nBackgroundTimeSec=400ms\nExpirationNoticeSec=200ms"
+        let times = "[Lifecycle]\nBackgroundTimeSec=3s\nExpirationNoticeSec=2s"
         let text = TestDaemon.manifest("background=task:upload", times, trace: root + "/trace")
         let daemon = try TestDaemon(["leaky": text], root: root)
         try daemon.launch("leaky")
@@ -48,11 +48,13 @@ struct DeadlineTests {
 
     @Test("an app is not suspended before its last task has ended (L21)")
     func taskHolds() throws {
-        let times = "[Lifecycle]\nBackgroundTimeSec=10s\nExpirationNoticeSec=9800ms\nSuspendDelaySec=0"
-        let daemon = try TestDaemon(["polite": TestDaemon.manifest("background=task:save expire=end:save", times)])
+        let times = "[Lifecycle]\nBackgroundTimeSec=1min\nSuspendDelaySec=0"
+        let script = "background=task:save hangup=X_GREENROOM_END_TASK=save"
+        let daemon = try TestDaemon(["polite": TestDaemon.manifest(script, times)])
         try daemon.launch("polite")
         try daemon.ask("Background", "polite")
         #expect(try daemon.status("polite")["tasks"]?.arrayValue?.first?["name"]?.stringValue == "save")
+        try #require(kill(daemon.pid("polite"), SIGHUP) == 0)
         try daemon.wait("polite", "taskEnded")
         try daemon.wait("polite", "stateChanged", state: "suspended")
     }
@@ -111,7 +113,7 @@ struct DeadlineTests {
     @Test("a deadline is restarted while a debugger is attached (L48)", .enabled(if: exists(at: "/usr/bin/gdb")))
     func debugger() throws {
         let daemon = try TestDaemon([
-            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=3s", hangs: true)
+            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=10s", hangs: true)
         ])
         let request = try daemon.begin("Launch", "hang")
         try daemon.wait("hang", "stateChanged", state: "launching")

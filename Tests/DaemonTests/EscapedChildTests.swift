@@ -53,7 +53,7 @@ struct EscapedChildTests {
             return try all.count == 3 && all.allSatisfy { try ProcFS().stat(of: $0)?.comm == "sleep" }
         }
         let home = try #require(try ProcFS().cgroup(of: main)?.unified)
-        let refuge = groups[..<end] + "/refuge-\(getpid())-\(name)"
+        let refuge = groups[..<end] + "/refuge-\(getpid())-child-\(name)"
         try #require(mkdir(String(refuge), 0o755) == 0)
         for pid in pids { try move(pid, to: String(refuge)) }
         return Escape(daemon: daemon, pids: pids, home: home, refuge: String(refuge))

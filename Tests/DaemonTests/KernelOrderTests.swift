@@ -28,7 +28,8 @@ struct KernelOrderTests {
     func states() throws {
         let idle = "[Lifecycle]\nSuspendDelaySec=0"
         let daemon = try TestDaemon([
-            "front": TestDaemon.manifest(""), "idle": TestDaemon.manifest("fork 2", idle),
+            "front": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1min"),
+            "idle": TestDaemon.manifest("fork 2", idle),
             "busy": TestDaemon.manifest("fork 1", "[Lifecycle]\nSuspendDelaySec=1min"),
             "first": TestDaemon.manifest("", idle + "\n[Memory]\nJetsamPriority=-1000"),
             "chosen": TestDaemon.manifest("", app: "OOMScoreAdjust=300", idle),

@@ -42,9 +42,12 @@ struct KillUnderTrafficTests {
         try writeAll([0x30], to: Descriptor.open(group + "/cgroup.freeze", O_WRONLY), path: group)
 
         daemon = try daemon.successor()
-        _ = try daemon.wait("server", "stateChanged", state: "suspended")
-        let status = try daemon.status("server")
-        #expect(status["trafficWakes"]?.integerValue == 1)
+        // It may have been awake only before this client was connected.
+        var status = try daemon.status("server")
+        try daemon.eventually("it was awake, and is suspended again") {
+            status = try daemon.status("server")
+            return status["trafficWakes"]?.integerValue == 1 && status["state"]?.stringValue == "suspended"
+        }
         #expect(status["lastInput"]?["kind"]?.stringValue == "epoll")
         #expect(status["lastInput"]?["pid"] == nil)
         let connection = try TrafficClient(port: try #require(UInt16(TestDaemon.text(of: root + "/port"))))

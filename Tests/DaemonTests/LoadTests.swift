@@ -130,9 +130,8 @@ struct LoadTests {
         let loops = try BusyLoops(2 * usableProcessors())
         let daemon = try TestDaemon(Dictionary(uniqueKeysWithValues: names.map { ($0, manifest) }))
         for name in names {
-            try daemon.waitForEvent("\(name) is launched or killed") { _ in
-                let state = try? daemon.state(name)
-                return state == "suspended" || (try? daemon.receipts(name))?.isEmpty == false
+            try daemon.eventually("\(name) is launched or killed") {
+                try daemon.state(name) == "suspended" || !daemon.receipts(name).isEmpty
             }
         }
         for name in names {

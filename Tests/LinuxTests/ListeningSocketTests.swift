@@ -62,23 +62,26 @@ struct ListeningSocketTests {
 
     @Test("the file of a socket has its mode, whatever the umask, and its owner; folders are created with theirs")
     func file() throws {
-        let scratch = try Scratch()
-        let path = scratch.path + "/a/b/socket"
-        let before = umask(0o077)
-        defer { umask(before) }
-        let socket = try make(.stream, .path(path)) {
-            $0.mode = 0o620
-            $0.directoryMode = 0o751
-            if geteuid() == 0 { $0.owner = Owner(uid: 65_534, gid: 12) }
+        // The umask belongs to the process, and other tests of this suite change it for a moment.
+        try inOwnProcess {
+            let scratch = try Scratch()
+            let path = scratch.path + "/a/b/socket"
+            let before = umask(0o077)
+            defer { umask(before) }
+            let socket = try make(.stream, .path(path)) {
+                $0.mode = 0o620
+                $0.directoryMode = 0o751
+                if geteuid() == 0 { $0.owner = Owner(uid: 65_534, gid: 12) }
+            }
+            #expect(about(path).st_mode & 0o7777 == 0o620)
+            #expect(about(scratch.path + "/a").st_mode & 0o7777 == 0o751)
+            #expect(about(scratch.path + "/a/b").st_mode & 0o7777 == 0o751)
+            if geteuid() == 0 { #expect(about(path).st_uid == 65_534 && about(path).st_gid == 12) }
+            #expect(umask(0o077) == 0o077)
+            #expect(socket.isFileInPlace)
+            socket.removeFile()
+            #expect(!exists(at: path) && !socket.isFileInPlace)
         }
-        #expect(about(path).st_mode & 0o7777 == 0o620)
-        #expect(about(scratch.path + "/a").st_mode & 0o7777 == 0o751)
-        #expect(about(scratch.path + "/a/b").st_mode & 0o7777 == 0o751)
-        if geteuid() == 0 { #expect(about(path).st_uid == 65_534 && about(path).st_gid == 12) }
-        #expect(umask(0o077) == 0o077)
-        #expect(socket.isFileInPlace)
-        socket.removeFile()
-        #expect(!exists(at: path) && !socket.isFileInPlace)
     }
 
     @Test(
