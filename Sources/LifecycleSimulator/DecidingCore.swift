@@ -4,6 +4,7 @@ package import LifecycleCore
 package protocol DecidingCore {
     mutating func handle(_ event: Event, at now: Instant) -> [Effect]
     func thawAhead(of event: Event) -> (run: RunID, attempt: Int)?
+    func mayBeOvertaken(_ event: Event, by run: RunID) -> Bool
     var nextDeadline: Instant? { get }
     func view(of app: AppID, at now: Instant) -> AppView?
     var appIDs: [AppID] { get }

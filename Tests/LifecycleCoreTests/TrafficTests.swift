@@ -89,6 +89,26 @@ struct TrafficTests {
         #expect(ending.core.thawAhead(of: arrived) == nil)
     }
 
+    @Test("a run is thawed ahead of events that concern other apps, or that can only end or wake it (L50)")
+    func overtakes() {
+        let harness = Self.server()
+        harness.register("other")
+        harness.launch("other", .background)
+        harness.suspend("web")
+        let (run, other) = (harness.run("web"), harness.run("other"))
+        func mayOvertake(_ event: Event) -> Bool { harness.core.mayBeOvertaken(event, by: run) }
+        let passed: [Event] = [
+            .run(other, .heartbeat), .socketsReady(id("other"), Self.request), .deadlineReached,
+            .memoryMeasured(harness.kernel.reading), .pressureStalled(.critical),
+        ]
+        for event in passed { #expect(mayOvertake(event), "\(event)") }
+        let others: [Event] = [
+            .run(run, .heartbeat), .socketsReady(id("web"), Self.request), .locked, .unregistered(id("other")),
+            .shutdownRequested(immediately: false), .sleepRequested, .recovered,
+        ]
+        for event in others { #expect(!mayOvertake(event), "\(event)") }
+    }
+
     @Test("an app that input has woken is suspended when it is idle, and after 30s in any case, without a kill (L50)")
     func endsWithWork() {
         let harness = Self.server()

@@ -58,6 +58,7 @@ struct Mutant: DecidingCore {
         }
     }
 
+    func mayBeOvertaken(_ event: Event, by run: RunID) -> Bool { core.mayBeOvertaken(event, by: run) }
     func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
         changesThawAhead.map { $0(self, event) } ?? core.thawAhead(of: event)
     }

@@ -59,13 +59,11 @@ final class CoreDriver: EventSink {
     private var timer: Systemd.Timer?
     /// Armed while the logbook cannot be written.
     private var logbookTimer: Systemd.Timer?
-    private var queue: [(event: Event, at: Instant)] = []
+    private var queue: [Waiting] = []
     /// The position in `queue` of the next event.
     private var next = 0
     /// The last event that the core has handled, until all its effects are performed.
-    private var handled: Event?
-    /// Runs that were thawed ahead of an event that waits behind others, with the freeze.
-    private var thawedAhead: [RunID: Int] = [:]
+    private var handled: Waiting?
     /// The rest of the work in later turns, in turn with all other work and with the bus peers. In the queue of that work it would
     /// be one job of many.
     private lazy var continuation = DeferredCall(loop: loop, priority: .work) { [weak self] in self?.continueLater() }
@@ -83,6 +81,14 @@ final class CoreDriver: EventSink {
     private var holdsDeadlines = false
     private var performer: (any EffectPerforming)?
     private var observers: [any LifecycleObserver] = []
+
+    /// An event that the core has not handled, or whose effects are not all performed.
+    private struct Waiting {
+        var event: Event
+        var at: Instant
+        /// The run that was thawed for it before events that came earlier were handled, and the freeze.
+        var thaw: (run: RunID, attempt: Int)?
+    }
 
     /// The most events that wait for a later turn. If more come, they are handled in the turn in which they come, so that
     /// sources are not read faster than the core handles what they send.
@@ -129,30 +135,29 @@ final class CoreDriver: EventSink {
     func send(_ event: Event, completedBy complete: () -> Event) {
         let now = now
         let thaw = isHandling || isHeld ? nil : thawAhead(of: event)
+        let isBehindOthers = !isIdle
         if let thaw { thawForClient(thaw.run, thaw.attempt) }
         // What takes longer follows the thaw: to find out the rest, to record the event, and to decide.
         let event = complete()
         logbook.append(event, at: now)
         if thaw != nil { logbook.endThaw() }
-        queue.append((event, now))
+        queue.append(Waiting(event: event, at: now, thaw: isBehindOthers ? thaw : nil))
         if !isHandling { handleQueue() }
     }
 
     private func thawForClient(_ run: RunID, _ attempt: Int) {
         logbook.beginThaw(of: run)
-        if !isIdle { thawedAhead[run] = attempt }
         guard performer?.thawAhead(run, attempt: attempt) ?? false else { return }
         // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
         // (decision 0072).
         loop.rest(upTo: Self.timeForAnswer, ifWorkWaits: Self.timeForAnswerIfWorkWaits)
     }
 
-    /// What the core says of the event. While it has not handled others, it says so only if they are of other runs: they may make
-    /// it kill this one or bring it to the foreground, but not leave it suspended.
+    /// What the core says of the event, also while it has not handled others that may be overtaken.
     private func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
         guard queue.count - next <= Self.maximumOvertaken, let thaw = core.thawAhead(of: event) else { return nil }
-        let areOfOthers = queue[next...].allSatisfy { $0.event.isOfRun(otherThan: thaw.run) }
-        return areOfOthers && handled?.isOfRun(otherThan: thaw.run) ?? true ? thaw : nil
+        if let handled, !core.mayBeOvertaken(handled.event, by: thaw.run) { return nil }
+        return queue[next...].allSatisfy { core.mayBeOvertaken($0.event, by: thaw.run) } ? thaw : nil
     }
 
     func batch(_ body: () -> Void) {
@@ -176,7 +181,7 @@ final class CoreDriver: EventSink {
         holdsDeadlines = true
         // A logbook that was created anew does not have them.
         if recovered.position == nil { for (event, at) in recovered.events { logbook.append(event, at: at) } }
-        queue = recovered.events
+        queue = recovered.events.map { Waiting(event: $0.event, at: $0.at) }
         guard let run = recovered.thawing, let attempt = core.freezeAttempt(ofSuspended: run) else { return }
         // The previous daemon has not recorded what it thawed the run for.
         send(.run(run, .inputArrived(attempt: attempt, .notRecorded)))
@@ -255,29 +260,23 @@ final class CoreDriver: EventSink {
             performer?.perform(effect, EffectID(event: logbook.eventNumber, index: index))
             if countsEffects { logbook.performed(index) }
         } else if next < queue.count {
-            let (event, at) = queue[next]
+            let waiting = queue[next]
             next += 1
             // Released before the core makes new ones, so that it can use the same memory.
             effects = []
             (performed, performedBefore, countsEffects) = (0, 0, true)
-            effects = core.handle(event, at: at)
+            effects = core.handle(waiting.event, at: waiting.at)
             logbook.beginEffects()
-            handled = event
+            handled = waiting
         } else {
             return false
         }
-        if performed == effects.count, let event = handled {
+        if performed == effects.count, let done = handled {
             handled = nil
-            for observer in observers { observer.observe(event) }
-            endThawAhead(of: event)
+            for observer in observers { observer.observe(done.event) }
+            if let thaw = done.thaw { performer?.endThawAhead(thaw.run, attempt: thaw.attempt) }
         }
         return true
-    }
-
-    private func endThawAhead(of event: Event) {
-        guard case .run(let run, .inputArrived(let attempt, _)) = event, thawedAhead[run] == attempt else { return }
-        thawedAhead[run] = nil
-        performer?.endThawAhead(run, attempt: attempt)
     }
 
     /// Nothing waits any more.
@@ -293,11 +292,5 @@ final class CoreDriver: EventSink {
 
     private func armTimer() {
         if !holdsDeadlines { timer?.arm(at: core.nextDeadline?.sinceOrigin) }
-    }
-}
-
-extension Event {
-    fileprivate func isOfRun(otherThan run: RunID) -> Bool {
-        if case .run(let own, _) = self { own != run } else { false }
     }
 }

@@ -9,7 +9,10 @@ struct MemoryJudge {
         /// Bytes that are filled in 100 ms.
         var fill: UInt64
 
-        var isCritical: Bool { available < thresholds.critical || available < thresholds.foreground + fill }
+        /// While more than a quarter is available, what may be filled counts for nothing.
+        var isCritical: Bool {
+            available < thresholds.critical || available <= total / 4 && available < thresholds.foreground + fill
+        }
         /// Used up within a second.
         var isPressing: Bool { available < thresholds.foreground + 10 * fill }
 
