@@ -119,7 +119,10 @@ extension LifecycleCore {
     /// Whether the caller may thaw a run as `thawAhead` says although this event came before and is not handled yet, or its effects
     /// are not performed yet. It may make the core end the run, wake it or bring it to the foreground, but not leave it suspended.
     package func mayBeOvertaken(_ event: Event, by run: RunID) -> Bool {
-        switch event {
+        // What a run says of its own suspension.
+        if case .run(run, .inputWatched) = event { return true }
+        if case .run(run, .footprintMeasured) = event { return true }
+        return switch event {
         case .run(let other, _): other != run
         case .socketsReady(let id, _): runs[run.number].map { apps[$0].id != id } ?? false
         case .deadlineReached, .memoryMeasured, .pressureStalled: true

@@ -100,10 +100,13 @@ struct TrafficTests {
         let passed: [Event] = [
             .run(other, .heartbeat), .socketsReady(id("other"), Self.request), .deadlineReached,
             .memoryMeasured(harness.kernel.reading), .pressureStalled(.critical),
+            .run(run, .inputWatched(attempt: 1, InputWatch(watched: 1))),
+            .run(run, .footprintMeasured(attempt: 1, memory: 1)),
         ]
         for event in passed { #expect(mayOvertake(event), "\(event)") }
         let others: [Event] = [
-            .run(run, .heartbeat), .socketsReady(id("web"), Self.request), .locked, .unregistered(id("other")),
+            .run(run, .heartbeat), .run(run, .freezeLost(attempt: 1)), .socketsReady(id("web"), Self.request), .locked,
+            .unregistered(id("other")),
             .shutdownRequested(immediately: false), .sleepRequested, .recovered,
         ]
         for event in others { #expect(!mayOvertake(event), "\(event)") }
