@@ -13,8 +13,8 @@ struct MemoryPool: Hashable, Sendable {
     /// Less than the critical threshold is available, or hardly anything will be at the next look.
     var isCritical: Bool { available < thresholds.critical || isUsedUpSoon && !isPlenty }
 
-    /// A quarter is available, which the fastest program does not use up within `LifecycleCore.hastyCheck`. The rate may be
-    /// that of programs that have stopped meanwhile, so nothing is killed for it, and memory is measured again sooner.
+    /// Hardly anything would be available at the next look, but more than a quarter is now. The rate may be that of programs that
+    /// have stopped meanwhile, so nothing is killed for it (L35), and memory is measured again after `LifecycleCore.hastyCheck`.
     var needsHaste: Bool { isUsedUpSoon && isPlenty && !isCritical }
 
     private var isPlenty: Bool { available > total / 4 }
