@@ -37,6 +37,24 @@ class Asyncio(AppTest):
         asyncio.run(main())
         self.assertEqual(log, ["terminate"])
 
+    def test_the_end_of_the_time_that_is_seen_twice_cancels_once(self):
+        self.fake(GREETING + 'expect BeginTask ["upload", "$t"]\nreply t [30000000]\nexpect EndTask ["$t"]\n' + END)
+        app = self.app()
+
+        async def main():
+            app.start()
+            running = asyncio.ensure_future(app.run())
+            with self.assertRaises(greenroom.TaskExpired):
+                async with app.task("upload") as task:
+                    # The connection's thread reports it while the task begins, which has seen it already.
+                    task._expire()
+                    task._cancel()
+                    await asyncio.sleep(60)
+            self.assertEqual(asyncio.current_task().cancelling(), 0)
+            await running
+
+        asyncio.run(main())
+
     def test_a_task_that_is_cancelled_by_the_program_is_not_taken_for_expired(self):
         self.fake(GREETING + 'expect BeginTask ["upload", "$t"]\nreply t [30000000]\nexpect EndTask ["$t"]\n' + END)
         app = self.app()

@@ -80,7 +80,8 @@ class Task:
                 return
 
     def _cancel(self) -> None:
-        if self._open and self._work is not None:
+        # Once: the connection's thread and __aenter__ may both see the end. A late call may find the task begun again.
+        if self._open and self._work is not None and self.expiring and not self._cancelled:
             self._cancelled = True
             self._work.cancel()
 
