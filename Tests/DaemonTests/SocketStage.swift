@@ -57,7 +57,16 @@ final class SocketStage {
 
     var log: String { TestDaemon.text(of: root + "/log") }
 
-    func launches(_ app: String) throws -> Int { Int(try daemon.status(app)["launches"]?.integerValue ?? 0) }
+    /// How often the program was executed. It may answer a client before the daemon has handled that it was executed.
+    func launches(_ app: String) throws -> Int {
+        var launches = 0
+        try daemon.eventually("\(app) is launched") {
+            let status = try daemon.status(app)
+            launches = Int(status["launches"]?.integerValue ?? 0)
+            return status["state"]?.stringValue != "launching"
+        }
+        return launches
+    }
 }
 
 /// A socket of a client on this machine. Each call fails after a minute.
