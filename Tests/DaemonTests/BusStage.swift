@@ -59,12 +59,13 @@ final class BusStage {
 
     func ask(
         _ member: String, _ arguments: [Variant] = [], path: String = ControlNames.managerPath,
-        interface: String = ControlNames.managerInterface
+        interface: String = ControlNames.managerInterface, meanwhile: () throws -> Void = {}
     ) throws -> Result<[Variant], BusError> {
         var answer: Result<[Variant], BusError>?
         try client.call(
             ControlNames.busName, path: path, interface: interface, member: member, arguments, timeout: timeout
         ) { answer = $0 }
+        try meanwhile()
         try serve("an answer to \(member)") { answer != nil }
         return try #require(answer)
     }

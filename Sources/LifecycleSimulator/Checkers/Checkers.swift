@@ -118,7 +118,7 @@ struct Checkers {
         notifications.record(effects, model)
         interruptions.record(effects)
         restoration.record(effects, model)
-        traffic.verify(event, effects, &findings)
+        traffic.verify(event, effects, model, &findings)
     }
 
     /// Checks an effect. Called before the model records it.

@@ -22,7 +22,7 @@ struct TrafficChecker {
     private var left: [Int] = []
     /// When the last daemon began.
     private var recoveredAt: Microseconds?
-    /// Whether a deadline was due when this event came. What is due may be carried out with any event.
+    /// Whether a deadline was due when this event came. What is due for other apps may be carried out with it.
     private var wasDue = false
 
     /// A descriptor is armed again after 100 ms, duplicates take some milliseconds, and the daemon may have other work.
@@ -60,14 +60,15 @@ struct TrafficChecker {
     }
 
     /// Before the effects of an event are performed.
-    func verify(_ event: Event, _ effects: [Effect], _ findings: inout Findings) {
+    func verify(_ event: Event, _ effects: [Effect], _ model: CoreModel, _ findings: inout Findings) {
         guard case .run(_, .inputArrived) = event else { return }
         findings.check(
             effects.count <= Self.mostEffects, .turnsAreBounded, "input causes \(effects.count) effects at once")
         let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
-        findings.check(
-            wakes || effects.isEmpty || wasDue, .burstsAreBounded,
-            "input that wakes no app causes \(effects.count) effects")
+        if wakes { return }
+        let app = model.app(of: event)
+        let caused = effects.count { !wasDue || app != nil && model.app(of: $0) == app }
+        findings.check(caused == 0, .burstsAreBounded, "input that wakes no app causes \(caused) effects")
     }
 
     mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel) {
