@@ -56,7 +56,7 @@ let package = Package(
     targets: [
         // The lifecycle core, its simulator and the manifest parser. They do no I/O.
         optimizedLibrary("LifecycleCore"),
-        optimizedLibrary("LifecycleSimulator", ["LifecycleCore"]),
+        optimizedLibrary("LifecycleSimulator", ["LifecycleCore", "LoopPolicy"]),
         library("Manifest", ["LifecycleCore"]),
 
         // The operating system layer: descriptors, errors and sockets; Linux; libsystemd; jansson.
@@ -67,12 +67,14 @@ let package = Package(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
         library("Posix", ["CLinux"]),
         library("Linux", ["Posix", "CLinux"]),
-        library("Systemd", ["Posix", "CSystemd"]),
+        // What of the event loop is decided: the table of its sources, their budgets.
+        optimizedLibrary("LoopPolicy"),
+        library("Systemd", ["LoopPolicy", "Posix", "CSystemd"]),
         library("JSON", ["Posix", "CJansson"]),
         library("Control", ["Systemd", "JSON"]),
 
         // The daemon, the app library and the programs.
-        library("Daemon", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
+        library("Daemon", ["LifecycleCore", "LoopPolicy", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         .target(name: "CGreenroom", dependencies: ["CSystemd"], cSettings: cSettings),
         library("Greenroom", ["CGreenroom"]),
         program("greenroomd", ["Daemon"]),
@@ -81,7 +83,7 @@ let package = Package(
         program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
-        tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
+        tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator", "LoopPolicy"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
             name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
@@ -100,14 +102,17 @@ let package = Package(
             swiftSettings: swiftSettings),
         tests("PosixTests", ["Posix", "TestKit"]),
         tests("LinuxTests", ["Linux", "Posix", "TestKit", "greenroom-testapp"]),
-        tests("SystemdTests", ["Systemd", "Posix", "JSON", "TestKit"]),
-        tests("ControlTests", ["greenroomctl", "Control", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
+        tests("SystemdTests", ["LoopPolicy", "Systemd", "Posix", "JSON", "TestKit"]),
+        tests(
+            "ControlTests",
+            ["greenroomctl", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // The daemon tests start the daemon, the command line and a scripted app as processes.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: cSettings),
         tests(
             "DaemonTests",
             [
-                "Daemon", "LifecycleCore", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
+                "Daemon", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest",
+                "greenroomd",
                 "greenroomctl", "greenroom-testapp", "greenroom-reader", "greenroom-contract", "greenroom-chaos",
                 "TestKit",
             ]),

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -81,7 +82,7 @@ final class AutogroupQueue {
             waiting.removeFirst()
         }
         if waiting.isEmpty { return }
-        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.advance() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: .timer) { [weak self] _ in self?.advance() } }
         timer?.arm(at: loop.now() + Self.interval)
     }
 }

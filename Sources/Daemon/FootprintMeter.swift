@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -60,7 +61,8 @@ final class FootprintMeter {
         // All shared memory of a group with a controller is in its estimate, so there is nothing to be found but what is too much.
         if estimate.isCounted, !isUncertain { return }
         if source == nil, let completions = thread?.completions {
-            source = try? context.loop.addDescriptor(completions, events: .readable) { [weak self] _ in self?.collect()
+            source = try? context.loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
+                [weak self] _ in TurnResult(self?.collect() ?? true)
             }
         }
         lastToken += 1
@@ -71,9 +73,11 @@ final class FootprintMeter {
         if jobs.count == 1 { advance() }
     }
 
-    private func collect() {
-        for completion in (try? thread?.collect()) ?? [] {
-            guard !jobs.isEmpty else { return }
+    /// - Returns: whether the thread has answered.
+    private func collect() -> Bool {
+        let completions = (try? thread?.collect()) ?? []
+        for completion in completions {
+            guard !jobs.isEmpty else { break }
             jobs[0].pending -= 1
             guard completion.errno == 0 else {
                 // Gone, or the daemon may not look into it.
@@ -89,6 +93,7 @@ final class FootprintMeter {
             }
         }
         advance()
+        return !completions.isEmpty
     }
 
     /// Submits processes of the first app, as many as the thread takes; then its next step, then the next app.

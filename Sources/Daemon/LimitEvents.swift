@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -29,8 +30,11 @@ final class LimitEvents {
         do {
             // The kernel reports what changes after a read.
             guard try file.read(limit: 4096) != nil, let descriptor = file.descriptor else { return nil }
-            source = try loop.addDescriptor(descriptor, events: .priority) { [weak self] _ in self?.fired() }
-            timer = try loop.makeTimer { [weak self] _ in self?.intervalEnded() }
+            source = try loop.addDescriptor(descriptor, events: .priority, kind: .memoryLimit) { [weak self] _ in
+                self?.fired()
+                return .progress
+            }
+            timer = try loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.intervalEnded() }
         } catch {
             journal.logWarning("\(file.path.printable()) cannot be watched: \(error)")
             return nil

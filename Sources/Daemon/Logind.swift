@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -65,8 +66,8 @@ final class Logind {
         self.journal = journal
         self.user = user
         self.events = events
-        timer = try loop.makeTimer { [weak self] _ in self?.delayIsOver() }
-        restartTimer = try loop.makeTimer { [weak self] _ in self?.unlockAll(except: []) }
+        timer = try loop.makeTimer(kind: .machineTimer) { [weak self] _ in self?.delayIsOver() }
+        restartTimer = try loop.makeTimer(kind: .machineTimer) { [weak self] _ in self?.unlockAll(except: []) }
     }
 
     private func send(_ event: Event) { events.send(event) }

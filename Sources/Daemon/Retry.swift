@@ -1,3 +1,4 @@
+import LoopPolicy
 import Systemd
 
 /// Checks a condition until it is true: at once, after 1 ms, then at doubling intervals up to 250 ms. It is for what
@@ -27,7 +28,7 @@ final class Retry {
     }
 
     private func schedule() {
-        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.check() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.check() } }
         timer?.arm(at: loop.now() + interval)
     }
 

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -83,14 +84,18 @@ final class SocketAsker {
             return nil
         }
         let helper = Helper(thread)
-        helper.source = try? loop.addDescriptor(completions, events: .readable) { [weak self, weak helper] _ in
-            if let helper { self?.collect(helper) }
+        helper.source = try? loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
+            [weak self, weak helper] _ in
+            guard let self, let helper else { return .nothing }
+            return TurnResult(collect(helper))
         }
         return helper.source == nil ? nil : helper
     }
 
-    private func collect(_ helper: Helper) {
-        for done in (try? helper.thread.collect()) ?? [] {
+    /// - Returns: whether the helper has answered.
+    private func collect(_ helper: Helper) -> Bool {
+        let all = (try? helper.thread.collect()) ?? []
+        for done in all {
             busy[done.token] = nil
             guard let app = helper.app else { continue }
             helper.app = nil
@@ -100,13 +105,14 @@ final class SocketAsker {
             if questions.isEmpty { armTimer() }
             question.completion(done.errno == 0 ? .answered(bytes: done.bytes) : .failed)
         }
+        return !all.isEmpty
     }
 
     // MARK: Time
 
     /// Without an open question the daemon is not woken.
     private func armTimer() {
-        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.endQuestions() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.endQuestions() } }
         timer?.arm(at: questions.values.map(\.due).min())
     }
 

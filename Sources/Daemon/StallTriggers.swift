@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Manifest
 import Posix
 import Systemd
@@ -43,9 +44,11 @@ final class StallTriggers {
 
     private func add(_ level: MemoryLevel, _ threshold: PressureThreshold) throws {
         let trigger = Trigger(try PressureTrigger(path, threshold))
-        trigger.source = try loop.addDescriptor(trigger.descriptor, events: .priority) { [weak self, weak trigger] in
-            guard let self, let trigger else { return }
+        trigger.source = try loop.addDescriptor(trigger.descriptor, events: .priority, kind: .memoryPressure) {
+            [weak self, weak trigger] in
+            guard let self, let trigger else { return .nothing }
             self.fired(trigger, level, $0)
+            return .progress
         }
         triggers.append(trigger)
     }

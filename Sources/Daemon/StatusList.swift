@@ -32,7 +32,7 @@ final class StatusList {
         waiting.append(call)
         if isRunning { return }
         isRunning = true
-        service.loop.work.add { [weak self] in self?.step() ?? false }
+        service.loop.controlWork.add { [weak self] in self?.step() ?? false }
     }
 
     /// - Returns: whether there is more to do.

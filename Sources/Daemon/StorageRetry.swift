@@ -1,3 +1,4 @@
+import LoopPolicy
 import Systemd
 
 /// Repeats what a full file system has refused, until it succeeds: after 100ms, then at doubling intervals up to 10s. There is
@@ -28,7 +29,7 @@ final class StorageRetry {
     func remove(_ name: String) { jobs[name] = nil }
 
     private func schedule() {
-        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.repeatAll() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: .timer) { [weak self] _ in self?.repeatAll() } }
         timer?.arm(at: loop.now() + interval)
     }
 

@@ -20,8 +20,13 @@ package struct FolderWatch: ~Copyable {
 
     /// Reads what has changed, so that the descriptor is no longer readable, unless there is more than a turn of the loop should
     /// read.
-    package static func clear(_ descriptor: SharedDescriptor) {
+    /// - Returns: whether there was a change.
+    @discardableResult
+    package static func clear(_ descriptor: SharedDescriptor) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
-        for _ in 0..<mostReads where retryInterrupted({ read(descriptor.raw, &buffer, buffer.count) }) <= 0 { return }
+        for count in 0..<mostReads where retryInterrupted({ read(descriptor.raw, &buffer, buffer.count) }) <= 0 {
+            return count > 0
+        }
+        return true
     }
 }

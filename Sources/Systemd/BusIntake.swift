@@ -125,20 +125,25 @@ final class BusIntake {
     }
 
     /// Passes on at most 4,096 bytes, once libsystemd has read the previous ones.
-    func pass() throws(Failure) {
+    /// - Returns: whether something was read, or the connection has ended.
+    func pass() throws(Failure) -> Bool {
         guard let socket, let number = writing?.raw, reading.descriptor.readableBytes == 0, !isHeldNow,
             share?.admits(framing.messageLength) ?? true
-        else { return }
+        else { return false }
         let limit = isHeld ? min(Self.portion, framing.missingBytes) : Self.portion
         let received: ReceivedMessage?
         do throws(SystemError) {
             received = try socket.descriptor.receive(limit: limit, closer: closer)
         } catch {
             // libsystemd takes the end of the pair for the end of the connection.
-            return writing = nil
+            writing = nil
+            return true
         }
-        guard var received else { return }
-        if received.bytes.isEmpty { return writing = nil }
+        guard var received else { return false }
+        if received.bytes.isEmpty {
+            writing = nil
+            return true
+        }
         var bytes = received.bytes
         let hasDescriptors = received.descriptors.count > 0 || received.lostDescriptors
         do throws(MessageFraming.UnknownMessage) {
@@ -155,6 +160,7 @@ final class BusIntake {
         descriptors.removeFirst(max(0, descriptors.count - Self.keptSerials))
         let sent = send(number, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
         if sent != bytes.count { writing = nil }
+        return true
     }
 
     /// The descriptors of the message with this serial, as far as they are kept; `nil`: it had none.

@@ -10,8 +10,10 @@ extension BusPeer {
     package static let ended = "the connection ended"
 
     /// Reads or writes what is possible, and handles at most one message.
-    func turn() {
-        guard !isGone, !isInTurn else { return }
+    /// - Returns: whether anything came of it.
+    @discardableResult
+    func turn() -> Bool {
+        guard !isGone, !isInTurn else { return true }
         isInTurn = true
         defer {
             isInTurn = false
@@ -20,26 +22,35 @@ extension BusPeer {
         }
         let wasReady = isReady
         let result: Int32
-        let hasRead: Bool
+        let (hasRead, hasPassed): (Bool, Bool)
         do throws(BusIntake.Failure) {
-            (result, hasRead) = try transport.process(bus)
+            (result, hasRead, hasPassed) = try transport.process(bus)
         } catch {
-            return close(reason: "it sent a descriptor, which is not accepted here")
+            close(reason: "it sent a descriptor, which is not accepted here")
+            return true
         }
-        guard !isGone else { return }
-        guard result >= 0 else {
-            if !isOnBus, [ECONNRESET, EPIPE, ENOTCONN, ESHUTDOWN].contains(-result) {
-                return close(reason: Self.ended)
-            }
-            let text = SystemError.text(of: -result)
-            return close(reason: isOnBus ? text : "it sent bytes that are not a D-Bus message: \(text)")
-        }
-        // A bus daemon bounds messages itself, and one that is too large must not end the connection for all callers.
-        guard isOnBus || transport.unfinishedBytes <= limits.incomingBytes else {
-            return close(reason: "it sends a message of more than \(limits.incomingBytes) bytes")
+        guard !isGone else { return true }
+        if let reason = reasonToEnd(result) {
+            close(reason: reason)
+            return true
         }
         if !isSettled { settle(handled: result > 0, isDrained: wasReady && hasRead) }
         update()
+        return result > 0 || hasRead || hasPassed || isGone
+    }
+
+    /// Why the connection ends after sd_bus_process(3) has returned this; `nil`: it does not end.
+    private func reasonToEnd(_ result: Int32) -> String? {
+        guard result >= 0 else {
+            if !isOnBus, [ECONNRESET, EPIPE, ENOTCONN, ESHUTDOWN].contains(-result) { return Self.ended }
+            let text = SystemError.text(of: -result)
+            return isOnBus ? text : "it sent bytes that are not a D-Bus message: \(text)"
+        }
+        // A bus daemon bounds messages itself, and one that is too large must not end the connection for all callers.
+        guard isOnBus || transport.unfinishedBytes <= limits.incomingBytes else {
+            return "it sends a message of more than \(limits.incomingBytes) bytes"
+        }
+        return nil
     }
 
     /// Handles what has arrived: at most `limit` turns. For what the other side sent before its end.
@@ -113,7 +124,7 @@ extension BusPeer {
             continuation.schedule()
             return
         }
-        if timer == nil { timer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.turn() } }
+        if timer == nil { timer = try loop.makeTimer(kind: kinds.timer) { [weak self] _ in self?.turn() } }
         timer?.arm(at: .microseconds(until))
     }
 

@@ -46,7 +46,7 @@ package final class BusPeer {
     package let isOnBus: Bool
     /// Whether the previous program began the connection.
     let isResumed: Bool
-    let priority: EventPriority
+    let kinds: BusKinds
     let transport: BusTransport
     private(set) var objects: BusObjects?
     /// Handles in a later turn the messages that libsystemd has read already.
@@ -75,17 +75,20 @@ package final class BusPeer {
 
     /// Takes ownership of a connected socket. The handshake is done in the loop.
     /// - Parameters:
+    ///   - kinds: of its sources.
+    ///   - share: of the app at the other end.
     ///   - closer: closes the socket, and descriptors that the other side sends to a server.
     ///   - resumption: the socket is of a server of the previous program (`socketForHandover`).
     ///   - connected: when a connection that is resumed was accepted; `nil`: now.
     package init(
         loop: EventLoop, descriptor: consuming Descriptor, role: Role, number: UInt64 = 0, objects: BusObjects? = nil,
-        limits: BusLimits = BusLimits(), priority: EventPriority = .peer, closer: DescriptorCloser = DescriptorCloser(),
-        resumption: BusResumption? = nil, connected: Duration? = nil, incoming: IncomingBudget? = nil
+        limits: BusLimits = BusLimits(), kinds: BusKinds = .control, share: AppShare? = nil,
+        closer: DescriptorCloser = DescriptorCloser(), resumption: BusResumption? = nil, connected: Duration? = nil,
+        incoming: IncomingBudget? = nil
     ) throws(SystemError) {
         let credentials = try PeerCredentials(ofSocket: descriptor)
         self.credentials = credentials
-        let share = incoming?.share(of: credentials, longest: limits.incomingBytes)
+        let budget = incoming?.share(of: credentials, longest: limits.incomingBytes)
         let bus = try Self.makeBus()
         let intake: BusIntake?
         do throws(SystemError) {
@@ -93,7 +96,7 @@ package final class BusPeer {
             if case .server = role {
                 try Self.makeServer(bus)
                 intake = try BusIntake(
-                    socket: descriptor, bus: bus, closer: closer, resumption: resumption, share: share,
+                    socket: descriptor, bus: bus, closer: closer, resumption: resumption, share: budget,
                     mostDescriptors: limits.descriptors)
             } else {
                 intake = nil
@@ -109,14 +112,14 @@ package final class BusPeer {
         self.connected = connected ?? EventLoop.bootTime()
         self.number = number
         self.limits = limits
-        self.priority = priority
+        self.kinds = kinds
         isOnBus = false
         isResumed = resumption != nil
         isServer = if case .server = role { true } else { false }
-        transport = BusTransport(loop: loop, priority: priority, intake: intake)
-        continuation = DeferredCall(loop: loop, priority: priority)
-        share?.onAdmitted = { [weak self] in self?.continuation.schedule() }
-        share?.onTimeout = { [weak self] in
+        transport = BusTransport(loop: loop, kind: kinds.client, share: share, intake: intake)
+        continuation = DeferredCall(loop: loop, kind: kinds.client)
+        budget?.onAdmitted = { [weak self] in self?.continuation.schedule() }
+        budget?.onTimeout = { [weak self] in
             self?.close(reason: "its large message did not end while those of other connections waited")
         }
         try start(objects, role, isInHandshake: resumption != .established)
@@ -129,7 +132,7 @@ package final class BusPeer {
     ///   - takesDescriptors: if false, the daemon refuses descriptors that other programs send to this connection.
     package init(
         loop: EventLoop, busAddress: String, objects: BusObjects? = nil, limits: BusLimits = BusLimits(),
-        priority: EventPriority = .peer, takesDescriptors: Bool = false
+        takesDescriptors: Bool = false
     ) throws(SystemError) {
         let bus = try Self.makeBus()
         do throws(SystemError) {
@@ -147,12 +150,12 @@ package final class BusPeer {
         number = 0
         credentials = nil
         self.limits = limits
-        self.priority = priority
+        kinds = .control
         isOnBus = true
         isResumed = false
         isServer = false
-        transport = BusTransport(loop: loop, priority: priority, intake: nil)
-        continuation = DeferredCall(loop: loop, priority: priority)
+        transport = BusTransport(loop: loop, kind: kinds.client, share: nil, intake: nil)
+        continuation = DeferredCall(loop: loop, kind: kinds.client)
         try start(objects, .client)
     }
 
@@ -160,7 +163,7 @@ package final class BusPeer {
     /// well-known names as before, and takes no descriptors.
     package init(
         loop: EventLoop, resumingBus socket: consuming Descriptor, objects: BusObjects? = nil,
-        limits: BusLimits = BusLimits(), priority: EventPriority = .peer
+        limits: BusLimits = BusLimits()
     ) throws(SystemError) {
         let socket = SharedDescriptor(socket)
         let bus = try Self.makeBus()
@@ -184,12 +187,12 @@ package final class BusPeer {
         number = 0
         credentials = nil
         self.limits = limits
-        self.priority = priority
+        kinds = .control
         isOnBus = true
         isResumed = true
         isServer = false
-        transport = BusTransport(loop: loop, priority: priority, intake: nil)
-        continuation = DeferredCall(loop: loop, priority: priority)
+        transport = BusTransport(loop: loop, kind: kinds.client, share: nil, intake: nil)
+        continuation = DeferredCall(loop: loop, kind: kinds.client)
         try start(objects, .client, standIn, isInHandshake: false)
     }
 
@@ -218,8 +221,8 @@ package final class BusPeer {
         _ objects: BusObjects?, _ role: Role, _ standIn: StandIn? = nil, isInHandshake: Bool = true
     ) throws(SystemError) {
         self.objects = objects
-        transport.onEvent = { [weak self] in self?.turn() }
-        continuation.handler = { [weak self] in self?.turn() }
+        transport.onEvent = { [weak self] in self?.turn() ?? true }
+        continuation.handler = { [weak self] in _ = self?.turn() }
         do throws(SystemError) {
             try addFilter()
             if case .server(let names) = role {

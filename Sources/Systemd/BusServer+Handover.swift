@@ -21,7 +21,7 @@ package final class BusHold {
     ) throws(SystemError) {
         self.server = server
         self.completion = completion
-        timer = try server.loop.makeTimer(priority: server.priority) { [weak self] _ in self?.finish() }
+        timer = try server.loop.makeTimer(kind: server.kinds.timer) { [weak self] _ in self?.finish() }
         server.isAccepting = false
         peers = server.peers
         for peer in peers {
@@ -85,7 +85,7 @@ extension BusServer {
     ) {
         if clients.isEmpty { return completion() }
         isAccepting = false
-        loop.work.add(each: clients) { [weak self] client in
+        loop.controlWork.add(each: clients) { [weak self] client in
             do throws(SystemError) {
                 let socket = try client.socket.descriptor.duplicate()
                 try self?.resume(socket, number: client.number, connected: client.connected, client.resumption)

@@ -1,6 +1,17 @@
 import CSystemd
 import Glibc
+package import LoopPolicy
 package import Posix
+
+/// The kinds of the sources of a D-Bus server and of its connections.
+package struct BusKinds: Sendable {
+    package let listener, client, timer: SourceKind
+
+    /// The control interface.
+    package static let control = BusKinds(listener: .controlListener, client: .controlClient, timer: .controlTimer)
+    /// The socket of an app.
+    package static let app = BusKinds(listener: .appListener, client: .appClient, timer: .appTimer)
+}
 
 /// A private D-Bus server: a socket to which busctl, gdbus and Greenroom's own clients connect without a D-Bus daemon.
 ///
@@ -55,7 +66,9 @@ package final class BusServer {
     private let limits: Limits
     private let permittedUsers: Set<UInt32>
     private let admits: ((PeerCredentials) -> String?)?
-    let priority: EventPriority
+    let kinds: BusKinds
+    /// Of the app whose processes connect.
+    private let share: AppShare?
     private var isLeftInPlace = false
     private let identity: FileIdentity?
     private var listening: EventSource?
@@ -81,14 +94,16 @@ package final class BusServer {
     ///   - names: the bus names that the server answers to (`org.greenroom`).
     ///   - owner: of the socket's file; `nil`: this process.
     ///   - permittedUsers: the uids that may connect; by default root and the user of this process.
+    ///   - kinds: of the sources of the server and of its connections.
+    ///   - share: of the app whose processes connect; `nil`: they are no processes of an app.
     ///   - closer: closes all sockets and descriptors that are sent; `nil`: one for each user.
     ///   - admits: why a process may not connect, as the end of a sentence; `nil`: it may.
     /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EADDRINUSE if another program listens there.
     package init(
         loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,
         owner: Owner? = nil, names: [String], objects: BusObjects, permittedUsers: Set<UInt32> = [0, geteuid()],
-        limits: Limits = Limits(), priority: EventPriority = .peer, closer: DescriptorCloser? = nil,
-        admits: ((PeerCredentials) -> String?)? = nil
+        limits: Limits = Limits(), kinds: BusKinds = .control, share: AppShare? = nil,
+        closer: DescriptorCloser? = nil, admits: ((PeerCredentials) -> String?)? = nil
     ) throws(SystemError) {
         self.loop = loop
         self.path = path
@@ -99,8 +114,9 @@ package final class BusServer {
         self.admits = admits
         if let closer { closers = Dictionary(uniqueKeysWithValues: permittedUsers.map { ($0, closer) }) }
         closerOfRefused = closer ?? DescriptorCloser()
-        self.priority = priority
-        incoming = IncomingBudget(loop: loop, limits: limits.incoming)
+        self.kinds = kinds
+        self.share = share
+        incoming = IncomingBudget(loop: loop, kind: kinds.timer, limits: limits.incoming)
         if let adopted, UnixSocket.listens(adopted, at: path) {
             listener = SharedDescriptor(adopted)
             isAdopted = true
@@ -118,9 +134,9 @@ package final class BusServer {
         }
         identity = FileIdentity(path)
         if limits.keepsSpare { spare = Self.openSpare() }
-        handshakeTimer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.dropSilentPeers() }
-        listening = try loop.addDescriptor(listener, events: .readable, priority: priority) { [weak self] _ in
-            self?.accept()
+        handshakeTimer = try loop.makeTimer(kind: kinds.timer) { [weak self] _ in self?.dropSilentPeers() }
+        listening = try loop.addDescriptor(listener, events: .readable, kind: kinds.listener, share: share) {
+            [weak self] _ in TurnResult(self?.accept() ?? true)
         }
         incoming.onTimeout = { [weak self] peer, bytes in
             self?.warn(
@@ -171,7 +187,8 @@ package final class BusServer {
     // MARK: Admission
 
     /// Accepts one connection. The socket stays readable for the next, so that other sources are served in between.
-    private func accept() {
+    /// - Returns: whether there was one.
+    private func accept() -> Bool {
         switch UnixSocket.accept(on: listener.descriptor) {
         case .connection(let descriptor):
             do throws(SystemError) {
@@ -180,8 +197,9 @@ package final class BusServer {
                 warn("A connection to \(path) could not be served: \(error).")
             }
         case .outOfDescriptors: refuseWithoutDescriptors()
-        case .none: break
+        case .none: return false
         }
+        return true
     }
 
     private func admit(_ descriptor: consuming Descriptor) throws(SystemError) {
@@ -203,7 +221,7 @@ package final class BusServer {
         lastNumber += 1
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
-            limits: limits.peer, priority: priority, closer: closer, incoming: incoming)
+            limits: limits.peer, kinds: kinds, share: share, closer: closer, incoming: incoming)
         awaitHandshake(peer)
         add(peer)
     }
@@ -237,8 +255,8 @@ package final class BusServer {
         lastNumber = max(lastNumber, number)
         let peer = try BusPeer(
             loop: loop, descriptor: socket, role: .server(names: names), number: number, objects: objects,
-            limits: limits.peer, priority: priority, closer: closer, resumption: resumption, connected: connected,
-            incoming: incoming)
+            limits: limits.peer, kinds: kinds, share: share, closer: closer, resumption: resumption,
+            connected: connected, incoming: incoming)
         if !peer.isReady { awaitHandshake(peer) }
         add(peer)
     }
@@ -275,7 +293,7 @@ package final class BusServer {
     private func pauseAccepting() {
         try? listening?.setEvents([])
         if pause == nil {
-            pause = try? loop.makeTimer(priority: priority) { [weak self] _ in
+            pause = try? loop.makeTimer(kind: kinds.timer) { [weak self] _ in
                 try? self?.listening?.setEvents(.readable)
             }
         }

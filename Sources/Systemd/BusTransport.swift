@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+import LoopPolicy
 import Posix
 
 /// The limits of one connection.
@@ -30,7 +31,8 @@ package struct BusLimits: Sendable {
 /// watches duplicates of its own.
 final class BusTransport {
     private let loop: EventLoop
-    private let priority: EventPriority
+    private let kind: SourceKind
+    private let share: AppShare?
     private let intake: BusIntake?
     /// A duplicate of what libsystemd reads from.
     private var input: SharedDescriptor?
@@ -41,13 +43,14 @@ final class BusTransport {
     private var writableSource: EventSource?
     /// Bytes that have arrived since the last complete message.
     private(set) var unfinishedBytes = 0
-    /// Called when the connection can be read or written.
-    var onEvent: () -> Void = {}
+    /// Called when the connection can be read or written. Returns whether anything came of it.
+    var onEvent: () -> Bool = { true }
 
     /// - Parameter intake: reads the socket for libsystemd.
-    init(loop: EventLoop, priority: EventPriority, intake: BusIntake?) {
+    init(loop: EventLoop, kind: SourceKind, share: AppShare?, intake: BusIntake?) {
         self.loop = loop
-        self.priority = priority
+        self.kind = kind
+        self.share = share
         self.intake = intake
     }
 
@@ -66,9 +69,9 @@ final class BusTransport {
     }
 
     private func addSource(_ descriptor: SharedDescriptor) throws(SystemError) -> EventSource {
-        try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] events in
+        try loop.addDescriptor(descriptor, events: .readable, kind: kind, share: share) { [weak self] events in
             if events.contains(.hangUp) { self?.intake?.hungUp() }
-            self?.onEvent()
+            return TurnResult(self?.onEvent() ?? true)
         }
     }
 
@@ -88,16 +91,15 @@ final class BusTransport {
     /// Sets whether no message is begun any more.
     func setHeld(_ isHeld: Bool) { intake?.isHeld = isHeld }
 
-    /// While many messages wait, the connection is written before other sources are served: otherwise a peer that reads would
-    /// be taken for one that does not, because all of the apps' sources come before it. The kernel reports a socket as
+    /// While many messages wait, the connection is also written when the socket has room, not only when something arrives. The kernel reports a socket as
     /// writable only when a good part of its buffer is free, so a peer cannot get more turns than it reads.
     func setCongested(_ isCongested: Bool) throws(SystemError) {
         guard isCongested != (writableSource != nil) else { return }
         guard isCongested, let socket = intake?.socket ?? input else { return writableSource = nil }
         // The same descriptor cannot be watched twice.
         let copy = SharedDescriptor(try socket.descriptor.duplicate())
-        writableSource = try loop.addDescriptor(copy, events: .writable, priority: .important) { [weak self] _ in
-            self?.onEvent()
+        writableSource = try loop.addDescriptor(copy, events: .writable, kind: kind, share: share) { [weak self] _ in
+            TurnResult(self?.onEvent() ?? true)
         }
     }
 
@@ -125,9 +127,9 @@ final class BusTransport {
     /// Calls sd_bus_process, which handles at most one message, and counts what it reads.
     ///
     /// libsystemd reads as much of a message as has arrived: if fewer bytes wait afterwards, it has read all of them.
-    /// - Returns: sd_bus_process's result, and whether it has read from the socket.
-    func process(_ bus: OpaquePointer) throws(BusIntake.Failure) -> (result: Int32, hasRead: Bool) {
-        try intake?.pass()
+    /// - Returns: sd_bus_process's result, whether it has read from the socket, and whether an intake has passed something on.
+    func process(_ bus: OpaquePointer) throws(BusIntake.Failure) -> (result: Int32, hasRead: Bool, hasPassed: Bool) {
+        let hasPassed = try intake?.pass() ?? false
         let before = input?.descriptor.readableBytes ?? 0
         unfinishedBytes += before
         let result = sd_bus_process(bus, nil)
@@ -135,7 +137,7 @@ final class BusTransport {
         let hasRead = input.map { $0.descriptor.readableBytes < before } ?? false
         // Zero already if the message is complete.
         if !hasRead { unfinishedBytes = max(0, unfinishedBytes - before) }
-        return (result, hasRead)
+        return (result, hasRead, hasPassed)
     }
 
     /// The descriptors of the message with this serial; `nil`: it had none. It is asked for once.

@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+package import LoopPolicy
 import Posix
 
 /// Work that the loop does in a later turn, after the sources of the same priority that already wait.
@@ -8,23 +9,18 @@ import Posix
 /// defer source that is enabled again counts as pending since it was created, so that it would always be the first.
 package final class DeferredCall {
     private unowned let loop: EventLoop
-    /// Not through the loop, which may be gone before this call.
-    private let scheduled: CallCount
-    private let priority: EventPriority
+    private let kind: SourceKind
     private let label: StaticString
     /// Called once for each `schedule`, or for several before it runs.
     package var handler: () -> Void
-    private var source: EventSource? {
-        didSet { scheduled.value += (source == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
-    }
+    private var source: EventSource?
 
     package init(
-        loop: EventLoop, priority: EventPriority = .normal, label: StaticString = #fileID,
+        loop: EventLoop, kind: SourceKind, label: StaticString = #fileID,
         handler: @escaping () -> Void = {}
     ) {
         self.loop = loop
-        scheduled = loop.scheduledCalls
-        self.priority = priority
+        self.kind = kind
         self.label = label
         self.handler = handler
     }
@@ -32,7 +28,7 @@ package final class DeferredCall {
     /// Lets the handler run once, in a later turn. After the loop has ended nothing happens.
     package func schedule() {
         guard source == nil else { return }
-        source = loop.addDeferred(priority: priority, label: label) { [weak self] in
+        source = loop.addDeferred(kind: kind, label: label) { [weak self] in
             guard let self else { return }
             self.source = nil
             self.handler()
@@ -40,10 +36,4 @@ package final class DeferredCall {
     }
 
     package func cancel() { source = nil }
-
-    deinit { if source != nil { scheduled.value -= 1 } }
-}
-
-final class CallCount {
-    var value = 0
 }

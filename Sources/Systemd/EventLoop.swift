@@ -1,12 +1,14 @@
 import CSystemd
 import Glibc
+package import LoopPolicy
 package import Posix
 
 /// The event loop of a program (sd-event(3)). It belongs to the thread that created it; neither the loop nor its sources are
 /// Sendable. Create it in a plain function, not in an `async` or main-actor one.
 ///
-/// A turn of the loop serves one source: of the pending sources with the highest priority the one that has been pending
-/// longest. Sources of a higher priority must be bounded in rate, so that each source is reached.
+/// A turn of the loop serves one source: of the pending sources of the most urgent level (`LoopLevel`) the one that has been
+/// pending longest. `SourceKind` is the table of all sources, and `LoopPolicy` bounds what a level and an app may use, so that each
+/// source is reached.
 ///
 /// Handlers do not throw, and libsystemd always gets success: it disables a source whose handler returns an error.
 package final class EventLoop {
@@ -15,13 +17,23 @@ package final class EventLoop {
     private var deferred: [() -> Void] = []
     private var deferredCall: DeferredCall?
     /// Work in small pieces, for what would be a long turn.
-    package var work: WorkQueue {
-        if let workQueue { return workQueue }
-        let made = WorkQueue(loop: self)
-        workQueue = made
-        return made
-    }
-    private var workQueue: WorkQueue?
+    package private(set) lazy var work = WorkQueue(loop: self, kind: .work)
+    /// The same for answers to clients, which do not wait for the work of apps.
+    package private(set) lazy var controlWork = WorkQueue(loop: self, kind: .controlWork)
+    private var policy = LoopPolicy()
+    /// Sources that wait for the end of the round.
+    private var waiting: [HandlerState] = []
+    private lazy var roundEnd = DeferredCall(loop: self, kind: .round) { [unowned self] in endRound() }
+    /// Apps whose sources wait, in the order in which that ends.
+    private var pausedShares: [(share: AppShare, end: Duration)] = []
+    private var pauseTimer: Timer?
+    /// Called when a source was switched off because nothing came of its turns, with the file that created it.
+    package var onSwitchedOff: ((SourceKind, StaticString) -> Void)?
+    /// How many sources were switched off.
+    package private(set) var switchedOff = 0
+    private var heartbeat: Heartbeat?
+    private var heartbeatTimer: Timer?
+    private var sendHeartbeat: () -> Void = {}
     /// The time of the turn's budget and of its measurement; tests replace it.
     package var clock: () -> Duration = EventLoop.now
     /// The processor time of this thread; tests replace it.
@@ -52,7 +64,6 @@ package final class EventLoop {
 
     deinit {
         deferredCall = nil
-        workQueue = nil
         sd_event_unref(event)
     }
 
@@ -106,11 +117,15 @@ package final class EventLoop {
 
     /// Calls `handler` for each of `events`, and for an error or a hang-up, on a descriptor. The source keeps the descriptor
     /// open until it is cancelled.
+    /// - Parameters:
+    ///   - share: of the app that can make the descriptor ready.
+    ///   - handler: returns whether anything came of the turn.
     package func addDescriptor(
-        _ descriptor: SharedDescriptor, events: DescriptorEvents, priority: EventPriority = .normal,
-        label: StaticString = #fileID, handler: @escaping (DescriptorEvents) -> Void
+        _ descriptor: SharedDescriptor, events: DescriptorEvents, kind: SourceKind, share: AppShare? = nil,
+        label: StaticString = #fileID, handler: @escaping (DescriptorEvents) -> TurnResult
     ) throws(SystemError) -> EventSource {
-        try add("sd_event_add_io", HandlerBox(self, label, handler), priority, descriptor) { event, source, userdata in
+        try add("sd_event_add_io", HandlerBox(self, kind, label, share, handler), descriptor) {
+            event, source, userdata in
             sd_event_add_io(
                 event, source, descriptor.raw, events.rawValue,
                 { _, _, revents, userdata in
@@ -128,15 +143,19 @@ package final class EventLoop {
     /// Calls `handler` in the loop when a signal arrives. The signal is blocked for this thread and stays blocked, as
     /// sd_event_add_signal(3) requires.
     package func addSignal(
-        _ signal: Int32, priority: EventPriority = .normal, label: StaticString = #fileID,
-        handler: @escaping (SignalInfo) -> Void
+        _ signal: Int32, kind: SourceKind, label: StaticString = #fileID, handler: @escaping (SignalInfo) -> Void
     ) throws(SystemError) -> EventSource {
         var set = sigset_t()
         sigemptyset(&set)
         guard sigaddset(&set, signal) == 0 else { throw SystemError(call: "sigaddset \(signal)", errno: EINVAL) }
         let blocked = pthread_sigmask(SIG_BLOCK, &set, nil)
         guard blocked == 0 else { throw SystemError(call: "pthread_sigmask", errno: blocked) }
-        return try add("sd_event_add_signal", HandlerBox(self, label, handler), priority) { event, source, userdata in
+        let box = HandlerBox<SignalInfo>(self, kind, label) {
+            handler($0)
+            return .progress
+        }
+        box.isSignal = true
+        return try add("sd_event_add_signal", box) { event, source, userdata in
             let result = sd_event_add_signal(
                 event, source, signal,
                 { _, info, userdata in
@@ -156,11 +175,15 @@ package final class EventLoop {
 
     /// Creates a timer that is not armed. Its handler gets the time for which it was armed.
     package func makeTimer(
-        priority: EventPriority = .normal, label: StaticString = #fileID, handler: @escaping (Duration) -> Void
+        kind: SourceKind, label: StaticString = #fileID, handler: @escaping (Duration) -> Void
     ) throws(SystemError) -> Timer {
         var pointer: OpaquePointer?
-        let source = try add("sd_event_add_time", HandlerBox(self, label, handler), priority) {
-            event, source, userdata in
+        let box = HandlerBox<Duration>(self, kind, label) {
+            handler($0)
+            return .progress
+        }
+        box.isOneShot = true
+        let source = try add("sd_event_add_time", box) { event, source, userdata in
             let result = sd_event_add_time(
                 event, source, CLOCK_MONOTONIC, 0, Timer.accuracyMicroseconds,
                 { _, microseconds, userdata in
@@ -180,7 +203,7 @@ package final class EventLoop {
     package func callLater(_ work: @escaping () -> Void) {
         deferred.append(work)
         if deferredCall == nil {
-            deferredCall = DeferredCall(loop: self) { [unowned self] in runDeferred() }
+            deferredCall = DeferredCall(loop: self, kind: .later) { [unowned self] in runDeferred() }
         }
         deferredCall?.schedule()
     }
@@ -218,43 +241,125 @@ package final class EventLoop {
     /// Whether a descriptor, a signal or a timer has an event that the loop has not read yet.
     private var hasPendingEvent: Bool { isReadable(sd_event_get_fd(event), within: .zero) }
 
-    /// How many deferred calls wait for a later turn.
-    let scheduledCalls = CallCount()
-
-    /// Leaves the processor to other tasks until an event comes. This time does not count as the turn's.
-    /// - Parameters:
-    ///   - limit: the longest time.
-    ///   - limitIfWorkWaits: the longest time while work waits for a later turn.
-    package func rest(upTo limit: Duration, ifWorkWaits limitIfWorkWaits: Duration) {
-        let start = clock()
-        _ = isReadable(sd_event_get_fd(event), within: scheduledCalls.value == 0 ? limit : limitIfWorkWaits)
-        if let began = turnStart { turnStart = began + (clock() - start) }
-    }
-
     /// Names the file that is responsible for the length of the current turn.
     func attributeTurn(to source: StaticString) { turnSource = source }
 
-    /// Serves a source: every handler is called through here.
-    func serve(_ source: StaticString, _ handler: () -> Void) {
+    /// Serves a source, or lets it wait: every handler is called through here.
+    func dispatch(_ state: HandlerState, _ handler: () -> TurnResult) {
         let start = clock()
+        switch policy.verdict(on: state.kind, state.share?.policy, at: start) {
+        case .serve: break
+        case .waitForRound: if wait(state) { return }
+        case .pause(let end): if pause(state, until: end) { return }
+        }
+        let result = serve(state, from: start, handler)
+        let now = clock()
+        policy.served(state.kind, for: now - start)
+        if policy.awaitsRound { roundEnd.schedule() }
+        if let share = state.share, share.policy.served(from: start, to: now) {
+            share.onPause?(LoopShare.window)
+        }
+        if state.progress.ended(hasProgress: result == .progress, at: now) { switchOff(state) }
+    }
+
+    /// Calls the handler, and measures the turn.
+    private func serve(_ state: HandlerState, from start: Duration, _ handler: () -> TurnResult) -> TurnResult {
         let processorStart = processorClock()
         turnStart = start
-        turnSource = source
-        handler()
-        let duration = clock() - (turnStart ?? start)
+        turnSource = state.label
+        let result = handler()
+        let duration = clock() - start
         turnStart = nil
-        guard duration > longestTurn.duration || duration > Self.longTurn else { return }
+        guard duration > longestTurn.duration || duration > Self.longTurn else { return result }
         let turn = LongTurn(
             duration: duration, processorTime: processorClock() - processorStart, source: "\(turnSource)")
         if duration > longestTurn.duration { longestTurn = turn }
         if duration > Self.longTurn { onLongTurn?(turn) }
+        return result
+    }
+
+    // MARK: Sources that wait
+
+    /// - Returns: whether it waits. A signal cannot: libsystemd has taken it from the kernel.
+    private func wait(_ state: HandlerState) -> Bool {
+        guard !state.isSignal, let source = state.source else { return false }
+        source.waitForRound(isOneShot: state.isOneShot)
+        waiting.append(state)
+        roundEnd.schedule()
+        return true
+    }
+
+    private func endRound() {
+        policy.endRound()
+        let sources = waiting
+        waiting = []
+        for state in sources { state.source?.endWait(state.kind.level) }
+        guard let ended = heartbeat?.roundEnded(at: clock()) else { return }
+        if ended.isAlive { sendHeartbeat() }
+        heartbeatTimer?.arm(at: ended.next)
+    }
+
+    /// - Returns: whether it waits. What libsystemd disables before each call has a bound of its own.
+    private func pause(_ state: HandlerState, until end: Duration) -> Bool {
+        guard !state.isSignal, !state.isOneShot, let share = state.share, let source = state.source else {
+            return false
+        }
+        if share.paused.isEmpty {
+            pausedShares.append((share, end))
+            pausedShares.sort { $0.end < $1.end }
+            armPauseTimer()
+        }
+        source.pause(in: share)
+        return true
+    }
+
+    private func armPauseTimer() {
+        if pauseTimer == nil { pauseTimer = try? makeTimer(kind: .appTimer) { [weak self] _ in self?.endPauses() } }
+        pauseTimer?.arm(at: pausedShares.first?.end)
+    }
+
+    private func endPauses() {
+        let now = clock()
+        while let next = pausedShares.first, next.end <= now {
+            pausedShares.removeFirst()
+            next.share.endPause()
+        }
+        armPauseTimer()
+    }
+
+    private func switchOff(_ state: HandlerState) {
+        guard let source = state.source, !state.isOneShot else { return }
+        source.isEnabled = false
+        switchedOff += 1
+        onSwitchedOff?(state.kind, state.label)
+        source.onSwitchedOff?()
+    }
+
+    // MARK: The heartbeat
+
+    /// Calls `send` after each round through all levels that was completed in time, and once at the beginning.
+    /// - Parameter limit: how long the service manager waits (`WatchdogSec=`).
+    package func startHeartbeat(limit: Duration, send: @escaping () -> Void) throws(SystemError) {
+        heartbeat = Heartbeat(limit: limit)
+        sendHeartbeat = send
+        heartbeatTimer = try makeTimer(kind: .heartbeat) { [weak self] _ in
+            guard let self else { return }
+            heartbeat?.begin(at: clock())
+            roundEnd.schedule()
+        }
+        send()
+        heartbeatTimer?.arm(at: clock())
     }
 
     /// Adds a defer source, which the caller drops in its handler. `nil` after the loop has ended (`exit`).
-    func addDeferred(priority: EventPriority, label: StaticString, handler: @escaping () -> Void) -> EventSource? {
+    func addDeferred(kind: SourceKind, label: StaticString, handler: @escaping () -> Void) -> EventSource? {
+        let box = HandlerBox<Void>(self, kind, label) {
+            handler()
+            return .progress
+        }
+        box.isOneShot = true
         do throws(SystemError) {
-            return try add("sd_event_add_defer", HandlerBox(self, label, handler), priority) {
-                event, source, userdata in
+            return try add("sd_event_add_defer", box) { event, source, userdata in
                 sd_event_add_defer(
                     event, source,
                     { _, userdata in
@@ -268,15 +373,9 @@ package final class EventLoop {
         }
     }
 
-    /// Lets the loop send WATCHDOG=1 to the service manager, at the interval of `WATCHDOG_USEC`.
-    /// - Returns: whether the service manager requires it.
-    package func setWatchdog(_ enabled: Bool) throws(SystemError) -> Bool {
-        try check(sd_event_set_watchdog(event, enabled ? 1 : 0), "sd_event_set_watchdog") > 0
-    }
-
     /// Adds a source of any kind. The source retains the box and releases it in its destroy callback.
     private func add<Input>(
-        _ call: String, _ box: HandlerBox<Input>, _ priority: EventPriority, _ descriptor: SharedDescriptor? = nil,
+        _ call: String, _ box: HandlerBox<Input>, _ descriptor: SharedDescriptor? = nil,
         _ make: (OpaquePointer, UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
     ) throws(SystemError) -> EventSource {
         var source: OpaquePointer?
@@ -287,7 +386,7 @@ package final class EventLoop {
             throw SystemError(call: call, errno: result < 0 ? -result : ENOMEM)
         }
         sd_event_source_set_destroy_callback(source, releaseUserdata)
-        sd_event_source_set_priority(source, priority.rawValue)
-        return EventSource(owning: source, watching: descriptor)
+        sd_event_source_set_priority(source, box.kind.level.priority)
+        return EventSource(owning: source, box, watching: descriptor)
     }
 }

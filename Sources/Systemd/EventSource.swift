@@ -1,25 +1,56 @@
 import CSystemd
+import LoopPolicy
 package import Posix
+
+/// What came of a turn. A source that stays ready although nothing comes of it is switched off (`ProgressCounter`).
+package enum TurnResult: Sendable {
+    /// Something was read, written, accepted or ended.
+    case progress
+    case nothing
+
+    package init(_ hasProgress: Bool) { self = hasProgress ? .progress : .nothing }
+}
+
+/// A source as its handler's owner and the loop see it.
+class HandlerState {
+    unowned let loop: EventLoop
+    let kind: SourceKind
+    /// The file that created the source, for the measurement of turns.
+    let label: StaticString
+    let share: AppShare?
+    /// `nil` once the source is cancelled.
+    weak var source: EventSource?
+    /// libsystemd disables it before it calls the handler: a timer or a deferred call.
+    var isOneShot = false
+    var isSignal = false
+    var progress = ProgressCounter()
+
+    init(_ loop: EventLoop, _ kind: SourceKind, _ label: StaticString, _ share: AppShare?) {
+        self.loop = loop
+        self.kind = kind
+        self.label = label
+        self.share = share
+    }
+}
 
 /// The closure of a source's callback. The source holds one reference and releases it in its destroy callback, which
 /// libsystemd calls only while no handler of the source runs. So a handler may drop its own source.
-final class HandlerBox<Input> {
-    private unowned let loop: EventLoop
-    private let label: StaticString
-    private let handler: (Input) -> Void
+final class HandlerBox<Input>: HandlerState {
+    private let handler: (Input) -> TurnResult
 
-    /// - Parameter label: the file that created the source, for the measurement of turns.
-    init(_ loop: EventLoop, _ label: StaticString, _ handler: @escaping (Input) -> Void) {
-        self.loop = loop
-        self.label = label
+    init(
+        _ loop: EventLoop, _ kind: SourceKind, _ label: StaticString, _ share: AppShare? = nil,
+        _ handler: @escaping (Input) -> TurnResult
+    ) {
         self.handler = handler
+        super.init(loop, kind, label, share)
     }
 
-    /// Calls the closure of a callback's userdata.
+    /// Calls the closure of a callback's userdata, unless the source has to wait.
     static func call(_ userdata: UnsafeMutableRawPointer?, _ input: Input) {
         guard let userdata else { return }
         let box = Unmanaged<HandlerBox<Input>>.fromOpaque(userdata).takeUnretainedValue()
-        box.loop.serve(box.label) { box.handler(input) }
+        box.loop.dispatch(box) { box.handler(input) }
     }
 }
 
@@ -29,17 +60,41 @@ func releaseUserdata(_ userdata: UnsafeMutableRawPointer?) {
     Unmanaged<AnyObject>.fromOpaque(userdata).release()
 }
 
+/// The share of one app in the loop's time, and its sources that wait because it is used up.
+package final class AppShare {
+    var policy = LoopShare()
+    fileprivate(set) var paused: [EventSource] = []
+    /// Called when the app has used its share, and its sources wait for this time.
+    package var onPause: ((Duration) -> Void)?
+
+    package init() {}
+
+    /// How often the app had to wait.
+    package var pauses: Int { policy.pauses }
+
+    func endPause() {
+        let sources = paused
+        paused = []
+        for source in sources { source.endPause() }
+    }
+}
+
 /// A source of the loop. It stops and releases its handler when it is cancelled or dropped, which is allowed in the handler
 /// itself. A handler should refer to the owner of its source weakly.
 package final class EventSource {
     private var source: OpaquePointer?
     /// Stays open until the source is cancelled: a closed descriptor would stay in epoll(7) if another process has a copy.
     private var descriptor: SharedDescriptor?
+    /// While it waits for the share of its app: whether it is enabled afterwards.
+    private var isEnabledAfterPause: Bool?
+    /// Called after the source was switched off because nothing came of its turns.
+    package var onSwitchedOff: (() -> Void)?
 
-    /// Takes over the caller's reference of `source`, whose userdata is a retained `HandlerBox`.
-    init(owning source: OpaquePointer, watching descriptor: SharedDescriptor?) {
+    /// Takes over the caller's reference of `source`, whose userdata is the retained `box`.
+    init(owning source: OpaquePointer, _ box: HandlerState, watching descriptor: SharedDescriptor?) {
         self.source = source
         self.descriptor = descriptor
+        box.source = self
     }
 
     /// Stops the source permanently.
@@ -56,14 +111,20 @@ package final class EventSource {
     package var isEnabled: Bool {
         get {
             guard let source else { return false }
+            if let isEnabledAfterPause { return isEnabledAfterPause }
             var enabled: Int32 = 0
             return sd_event_source_get_enabled(source, &enabled) > 0
         }
         set {
-            guard let source else { return }
-            let result = sd_event_source_set_enabled(source, Int32(newValue ? SD_EVENT_ON : SD_EVENT_OFF))
-            precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
+            if isEnabledAfterPause != nil { return isEnabledAfterPause = newValue }
+            enable(newValue ? SD_EVENT_ON : SD_EVENT_OFF)
         }
+    }
+
+    private func enable(_ state: Int) {
+        guard let source else { return }
+        let result = sd_event_source_set_enabled(source, Int32(state))
+        precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
     }
 
     /// Sets the events of the descriptor to wait for.
@@ -72,9 +133,45 @@ package final class EventSource {
         try check(sd_event_source_set_io_events(source, events.rawValue), "sd_event_source_set_io_events")
     }
 
+    // MARK: Waiting
+
+    /// Lets the source wait until its app is served again.
+    func pause(in share: AppShare) {
+        guard source != nil, isEnabledAfterPause == nil else { return }
+        enable(SD_EVENT_OFF)
+        isEnabledAfterPause = true
+        share.paused.append(self)
+    }
+
+    fileprivate func endPause() {
+        guard let isEnabled = isEnabledAfterPause else { return }
+        isEnabledAfterPause = nil
+        if isEnabled { enable(SD_EVENT_ON) }
+    }
+
+    /// Lets the source wait for the end of the round: it stays ready, with less urgency than that.
+    /// - Parameter isOneShot: libsystemd has disabled it before it called the handler.
+    func waitForRound(isOneShot: Bool) {
+        guard let source else { return }
+        sd_event_source_set_priority(source, LoopLevel.afterRound)
+        if isOneShot { enable(SD_EVENT_ONESHOT) }
+    }
+
+    func endWait(_ level: LoopLevel) {
+        if let source { sd_event_source_set_priority(source, level.priority) }
+    }
+
     deinit {
         cancel()
     }
+}
+
+extension LoopLevel {
+    /// For sd_event_source_set_priority(3): the lowest number is served first.
+    var priority: Int64 { Int64(rawValue) }
+
+    /// Of sources that wait for the end of a round.
+    static let afterRound = Int64(allCases.count)
 }
 
 /// The events of a descriptor, to wait for or reported (epoll(7)).
@@ -97,24 +194,6 @@ package struct DescriptorEvents: OptionSet, Sendable {
     package static let hangUp = DescriptorEvents(rawValue: 0x010)
     /// EPOLLET: reported once for each change, not as long as the condition lasts.
     package static let edge = DescriptorEvents(rawValue: 1 << 31)
-}
-
-/// The order of pending sources: the lowest number is served first (sd_event_source_set_priority(3)).
-package struct EventPriority: Equatable, Sendable {
-    package let rawValue: Int64
-
-    package init(_ rawValue: Int64) {
-        self.rawValue = rawValue
-    }
-
-    /// Deadlines, whether a new process has executed its program, and writing to bus peers for which many messages wait.
-    package static let important = EventPriority(-100)
-    /// Processes, notify sockets, signals.
-    package static let normal = EventPriority(0)
-    /// Bus peers: served when no app and no process waits.
-    package static let peer = EventPriority(50)
-    /// Work in small pieces (`WorkQueue`): in turn with the bus peers, so that neither delays the other without end.
-    package static let work = peer
 }
 
 /// A signal that has arrived: fields of signalfd_siginfo (signalfd(2)).

@@ -1,3 +1,4 @@
+import LoopPolicy
 import Posix
 
 /// The memory for large messages that clients of a server have begun to send.
@@ -68,14 +69,16 @@ package final class IncomingBudget {
     /// Bytes of the messages that are admitted.
     package private(set) var admitted = 0
     private let loop: EventLoop
+    private let kind: SourceKind
     private var admittedOfUsers: [UInt32: Int] = [:]
     /// Connections with a message that is admitted, and with one that waits, each in order.
     private var holders: [Share] = []
     private var waiting: [Share] = []
     private var timer: Timer?
 
-    init(loop: EventLoop, limits: Limits) {
+    init(loop: EventLoop, kind: SourceKind, limits: Limits) {
         self.loop = loop
+        self.kind = kind
         self.limits = limits
     }
 
@@ -164,7 +167,7 @@ package final class IncomingBudget {
             timer?.arm(at: nil)
             return
         }
-        if timer == nil { timer = try? loop.makeTimer(priority: .peer) { [weak self] _ in self?.expire() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: kind) { [weak self] _ in self?.expire() } }
         timer?.arm(at: max(first.since, oldest) + limits.timeout)
     }
 

@@ -45,7 +45,7 @@ final class ManagedObjects {
         waiting.append(call)
         if isRunning { return true }
         isRunning = true
-        peer.loop.work.add { [weak self] in self?.step() ?? false }
+        peer.loop.controlWork.add { [weak self] in self?.step() ?? false }
         return true
     }
 

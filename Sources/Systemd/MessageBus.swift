@@ -1,3 +1,4 @@
+import LoopPolicy
 package import Posix
 
 /// A lasting connection to a message bus, with objects under a well-known name. The bus daemon may start late, restart, or not
@@ -54,7 +55,7 @@ package final class MessageBus {
         self.address = address
         self.name = name
         self.objects = objects
-        timer = try loop.makeTimer { [weak self] _ in self?.connect() }
+        timer = try loop.makeTimer(kind: .controlTimer) { [weak self] _ in self?.connect() }
     }
 
     deinit {

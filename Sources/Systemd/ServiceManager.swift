@@ -36,6 +36,13 @@ package enum ServiceManager {
         try send(notices.map(\.text).joined(separator: "\n"))
     }
 
+    /// How long the service manager waits for a sign of life (`WatchdogSec=`, sd_watchdog_enabled(3)); `nil`: it waits for none.
+    package static func watchdogLimit() throws(SystemError) -> Duration? {
+        var microseconds: UInt64 = 0
+        let isEnabled = try check(sd_watchdog_enabled(0, &microseconds), "sd_watchdog_enabled") > 0
+        return isEnabled && microseconds < 1 << 62 ? .microseconds(Int64(microseconds)) : nil
+    }
+
     /// Sends assignments to the service manager: `KEY=VALUE`, a line each.
     /// - Returns: whether there is one.
     @discardableResult

@@ -1,6 +1,8 @@
+import LoopPolicy
+
 /// Work that is too long for one turn of the loop, in small pieces. A turn does pieces until its time is used up
-/// (`EventLoop.isTurnOver`), and the rest waits for a later turn: behind all sources of apps, and in turn with bus peers. So
-/// no source waits for more than one slice of the queue, and the queue for no more than one turn of each peer.
+/// (`EventLoop.isTurnOver`), and the rest waits for a later turn: behind all sources of its level and of more urgent ones
+/// (`LoopLevel`), which have used their budgets by then.
 ///
 /// Several jobs take turns piece by piece. The pieces of one job are done in order.
 package final class WorkQueue {
@@ -15,9 +17,9 @@ package final class WorkQueue {
         let piece: () -> Bool
     }
 
-    init(loop: EventLoop) {
+    init(loop: EventLoop, kind: SourceKind) {
         self.loop = loop
-        call = DeferredCall(loop: loop, priority: .work)
+        call = DeferredCall(loop: loop, kind: kind)
         call.handler = { [weak self] in self?.turn() }
     }
 

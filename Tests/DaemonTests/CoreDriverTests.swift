@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Manifest
 import Posix
 import Systemd
@@ -85,9 +86,12 @@ struct CoreDriverTests {
             return try #require(try Logbook.read(at: copy))
         }
 
-        /// Sends an event in a turn of its own, as a source does.
-        func sendInTurn(_ event: Event) throws {
-            loop.callLater { [driver] in driver.send(event) }
+        /// Sends an event in a turn of its own, as a source does. A more urgent one, since the driver continues before all others.
+        func sendInTurn(_ event: Event) throws { try inTurn { [driver] in driver.send(event) } }
+
+        func inTurn(_ body: @escaping () -> Void) throws {
+            let timer = try loop.makeTimer(level: .urgent) { _ in body() }
+            timer.arm(at: .zero)
             _ = try loop.runOnce(timeout: .zero)
         }
     }
@@ -255,10 +259,9 @@ struct CoreDriverTests {
         let stage = try Stage(100)
         try stage.sendInTurn(.started)
         #expect(stage.performer.launched.count < 100)
-        stage.loop.callLater { [driver = stage.driver] in
+        try stage.inTurn { [driver = stage.driver] in
             for _ in 0..<CoreDriver.maximumBacklog { driver.send(.unlocked) }
         }
-        _ = try stage.loop.runOnce(timeout: .zero)
         #expect(stage.observer.events.isEmpty)
         try stage.sendInTurn(.unlocked)
         #expect(stage.performer.launched == stage.apps)

@@ -161,7 +161,7 @@ struct HoldTests {
         #expect(clients.count == 60)
         let next = try Stage()
         let late = Reader(try next.bareClient())
-        let before = next.loop.work.pieces
+        let before = next.loop.controlWork.pieces
         var isResumed = false
         next.server.resume(clients) {
             Issue.record("\($0)")
@@ -171,7 +171,7 @@ struct HoldTests {
         #expect(next.server.peers.isEmpty)
         #expect(try next.loop.serve { isResumed })
         #expect(next.server.peers.map(\.number) == clients.map(\.number))
-        #expect(next.loop.work.pieces >= before + 60)
+        #expect(next.loop.controlWork.pieces >= before + 60)
         #expect(try next.loop.serve { next.server.peers.count == 61 })
         #expect(next.server.peers.last?.number == 61)
         for reader in readers + [late] {

@@ -1,4 +1,5 @@
 import Glibc
+import LoopPolicy
 import Posix
 import Testing
 
@@ -70,58 +71,6 @@ struct WorkQueueTests {
         withExtendedLifetime(source) {}
     }
 
-    @Test(
-        "a turn that rests does so until an event comes, and the time does not count as the turn's",
-        arguments: [false, true])
-    func rest(hasEvent: Bool) throws {
-        let clock = Clock()
-        let loop = try makeLoop(clock)
-        let pipe = try TestPipe()
-        let source = try loop.addDescriptor(pipe.reading, events: .readable) { _ in }
-        var isOver: [Bool] = []
-        loop.work.add {
-            var calls = 0
-            // The clock is read before and after the time of rest.
-            loop.clock = {
-                calls += 1
-                return calls == 1 ? .zero : .seconds(1)
-            }
-            if hasEvent { pipe.write("x") }
-            // If the event did not end it, this test would take an hour.
-            loop.rest(upTo: hasEvent ? .seconds(3600) : .milliseconds(1), ifWorkWaits: .zero)
-            isOver.append(loop.isTurnOver)
-            loop.clock = { .seconds(1) + .milliseconds(2) }
-            isOver.append(loop.isTurnOver)
-            return false
-        }
-        #expect(try loop.runOnce(timeout: .zero))
-        #expect(isOver == [false, true])
-        #expect(loop.longestTurn.duration == .milliseconds(2))
-        withExtendedLifetime(source) {}
-    }
-
-    @Test("a turn rests for less time while work waits for a later one")
-    func restWithWork() throws {
-        let loop = try EventLoop()
-        // Either would take an hour if it took the other time.
-        func restWithWork() { loop.rest(upTo: .seconds(3600), ifWorkWaits: .microseconds(1)) }
-        func restWithout() { loop.rest(upTo: .microseconds(1), ifWorkWaits: .seconds(3600)) }
-        var call: DeferredCall? = DeferredCall(loop: loop)
-        restWithout()
-        call?.schedule()
-        restWithWork()
-        call?.cancel()
-        restWithout()
-        call?.schedule()
-        restWithWork()
-        call = nil
-        restWithout()
-        loop.work.add { false }
-        restWithWork()
-        #expect(try loop.runOnce(timeout: .zero))
-        restWithout()
-    }
-
     @Test("a piece that takes longer than a turn is the only one of its turn")
     func longPiece() throws {
         let clock = Clock()
@@ -180,7 +129,9 @@ struct WorkQueueTests {
         #expect(done == ["a", "1", "b", "2", "c"])
     }
 
-    @Test("while work waits, a source of an app is served in the next turn, and a bus peer's within three")
+    @Test(
+        "while work waits, a source of a client or an app is served in the next turn, and one of its own level within three"
+    )
     func sources() throws {
         let clock = Clock()
         let loop = try makeLoop(clock)
@@ -190,10 +141,10 @@ struct WorkQueueTests {
             return !isOver
         }
         for _ in 0..<5 { #expect(try loop.runOnce(timeout: .zero)) }
-        for (priority, limit) in [(EventPriority.normal, 1), (.peer, 3)] {
+        for (level, limit) in [(LoopLevel.control, 1), (.apps, 1), (.work, 3)] {
             let pipe = try TestPipe()
             var isReached = false
-            let source = try loop.addDescriptor(pipe.reading, events: .readable, priority: priority) { _ in
+            let source = try loop.addDescriptor(pipe.reading, events: .readable, level: level) { _ in
                 isReached = true
             }
             pipe.write("x")
@@ -202,7 +153,7 @@ struct WorkQueueTests {
                 #expect(try loop.runOnce(timeout: testTimeout))
                 turns += 1
             }
-            #expect(turns <= limit, "\(priority)")
+            #expect(turns <= limit, "\(level)")
             source.cancel()
         }
         isOver = true

@@ -33,7 +33,7 @@ extension ConnectionTransport {
         let server = try BusServer(
             loop: loop, path: path, adopting: adopted, mode: 0o600, owner: run.owner, names: [SelfInterface.busName],
             objects: context.connections.objects, permittedUsers: [0, run.owner?.uid ?? geteuid()],
-            limits: Self.limits, priority: .normal, closer: run.socket.closer,
+            limits: Self.limits, kinds: .app, share: run.socket.share, closer: run.socket.closer,
             admits: { [weak self] in self?.reasonToRefuse($0) ?? nil })
         server.isAccepting = isServing
         server.onPeer = { [weak self] peer in

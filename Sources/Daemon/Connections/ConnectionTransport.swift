@@ -1,6 +1,7 @@
 import Control
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -278,7 +279,7 @@ final class ConnectionTransport {
 
     private func awaitClients() {
         guard !awaited.isEmpty else { return }
-        awaitTimer = try? loop.makeTimer { [weak self] _ in self?.awaitOver() }
+        awaitTimer = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.awaitOver() }
         awaitTimer?.arm(at: loop.now() + Self.reconnectTime)
     }
 

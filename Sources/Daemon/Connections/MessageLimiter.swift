@@ -1,3 +1,4 @@
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -32,7 +33,7 @@ extension ConnectionTransport {
                 ? "the app sent \(MessageLimiter.perSecond) messages over its connections within 1s; the rest waits"
                 : "the app sent \(closing) descriptors that cannot be closed yet; its messages wait until then")
         for peer in server?.peers ?? [] { peer.hold() }
-        if pause == nil { pause = try? loop.makeTimer { [weak self] _ in self?.endPause() } }
+        if pause == nil { pause = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.endPause() } }
         pause?.arm(at: limiter.end)
     }
 

@@ -1,4 +1,5 @@
 import LifecycleCore
+import LoopPolicy
 import Systemd
 
 /// Passes events from the OS layer to the core.
@@ -64,9 +65,8 @@ final class CoreDriver: EventSink {
     private var next = 0
     /// The last event that the core has handled, until all its effects are performed.
     private var handled: Waiting?
-    /// The rest of the work in later turns, in turn with all other work and with the bus peers. In the queue of that work it would
-    /// be one job of many.
-    private lazy var continuation = DeferredCall(loop: loop, priority: .work) { [weak self] in self?.continueLater() }
+    /// The rest of the work in later turns: before more is read from apps and before other work.
+    private lazy var continuation = DeferredCall(loop: loop, kind: .decisions) { [weak self] in self?.continueLater() }
     private var effects: [Effect] = []
     /// How many effects of that event were performed: by this daemon, and by the previous one.
     private var performed = 0
@@ -104,8 +104,8 @@ final class CoreDriver: EventSink {
         self.core = core
         self.logbook = logbook
         self.loop = loop
-        timer = try loop.makeTimer(priority: .important) { [weak self] _ in self?.send(.deadlineReached) }
-        logbookTimer = try loop.makeTimer { [weak self] _ in self?.writeLogbook() }
+        timer = try loop.makeTimer(kind: .deadline) { [weak self] _ in self?.send(.deadlineReached) }
+        logbookTimer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.writeLogbook() }
         logbook.onRetry = { [weak self] in self?.logbookTimer?.arm(at: $0) }
         if let at = logbook.nextAttempt { logbookTimer?.arm(at: at) }
     }
@@ -147,10 +147,7 @@ final class CoreDriver: EventSink {
 
     private func thawForClient(_ run: RunID, _ attempt: Int) {
         logbook.beginThaw(of: run)
-        guard performer?.thawAhead(run, attempt: attempt) ?? false else { return }
-        // The app and its client are often woken on the processor that this process uses, and would wait until it sleeps
-        // (decision 0072).
-        loop.rest(upTo: Self.timeForAnswer, ifWorkWaits: Self.timeForAnswerIfWorkWaits)
+        _ = performer?.thawAhead(run, attempt: attempt)
     }
 
     /// What the core says of the event, also while it has not handled others that may be overtaken.

@@ -1,4 +1,5 @@
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -18,7 +19,7 @@ final class FolderGuard {
 
     init(_ program: Program) {
         self.program = program
-        timer = try? context.loop.makeTimer { [weak self] _ in self?.check() }
+        timer = try? context.loop.makeTimer(kind: .timer) { [weak self] _ in self?.check() }
         start()
     }
 
@@ -27,9 +28,11 @@ final class FolderGuard {
         do {
             let folder = try FolderWatch(context.folders.runtime)
             let descriptor = folder.descriptor
-            watch = try context.loop.addDescriptor(descriptor, events: .readable) { [weak self] _ in
-                FolderWatch.clear(descriptor)
+            watch = try context.loop.addDescriptor(descriptor, events: .readable, kind: .folderChange) {
+                [weak self] _ in
+                let hasChanged = FolderWatch.clear(descriptor)
                 self?.changed()
+                return TurnResult(hasChanged)
             }
         } catch {
             context.journal.logWarning("a removal of the runtime folder will not be noticed: \(error)")

@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Manifest
 import Posix
 import Systemd
@@ -103,9 +104,19 @@ final class Program {
                 "a turn of the event loop took \(turn.duration.timeSpan), \(turn.processorTime.timeSpan) of them on a "
                     + "processor (\(turn.source))")
         }
+        context.loop.onSwitchedOff = { [journal] kind, file in
+            journal.logWarning(
+                "an event source of kind \(kind) is ready again and again without effect; it is switched off (\(file))")
+        }
         try watchSignals()
         // The service manager measures the time since the last daemon's sign of life, if this one replaced it by reexec.
-        do { _ = try context.loop.setWatchdog(true) } catch { journal.logWarning("\(error)") }
+        do {
+            if let limit = try ServiceManager.watchdogLimit() {
+                try context.loop.startHeartbeat(limit: limit) { _ = try? ServiceManager.notify(.watchdog) }
+            }
+        } catch {
+            journal.logWarning("\(error)")
+        }
         try start()
         let status = try context.loop.run()
         if let failure { throw failure }
@@ -123,10 +134,10 @@ final class Program {
         // Blocked and pending until the start is over: a stop or a reload in the middle of it would find half of the apps.
         defer { for signal in signals { signal.isEnabled = false } }
         signals = [
-            try loop.addSignal(SIGINT) { [unowned self] _ in self.shutDown() },
-            try loop.addSignal(SIGTERM) { [unowned self] _ in self.shutDownOrRestart() },
-            try loop.addSignal(SIGHUP) { [unowned self] _ in self.reload() },
-            try loop.addSignal(SIGCHLD) { [unowned self] _ in self.context.runs.childrenChanged() },
+            try loop.addSignal(SIGINT, kind: .stopSignal) { [unowned self] _ in self.shutDown() },
+            try loop.addSignal(SIGTERM, kind: .stopSignal) { [unowned self] _ in self.shutDownOrRestart() },
+            try loop.addSignal(SIGHUP, kind: .stopSignal) { [unowned self] _ in self.reload() },
+            try loop.addSignal(SIGCHLD, kind: .childSignal) { [unowned self] _ in self.context.runs.childrenChanged() },
         ]
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -49,8 +50,9 @@ final class InputWatcher {
         lastToken += 1
         inputs[lastToken] = WeakInput(value: input)
         if endSource == nil, let ends {
-            endSource = try? loop.addDescriptor(ends.descriptor, events: .readable) { [weak self] _ in
-                self?.processesEnded()
+            endSource = try? loop.addDescriptor(ends.descriptor, events: .readable, kind: .processEnd) {
+                [weak self] _ in
+                TurnResult(self?.processesEnded() ?? true)
             }
         }
         for (position, process) in input.watch.processes.enumerated() {
@@ -76,15 +78,18 @@ final class InputWatcher {
         return !stopped.isEmpty
     }
 
-    private func processesEnded() {
-        for next in (try? ends?.take()) ?? [] {
+    /// - Returns: whether a process has ended.
+    private func processesEnded() -> Bool {
+        let ended = (try? ends?.take()) ?? []
+        for next in ended {
             guard let input = inputs[next.data >> Self.positionBits]?.value else { continue }
             let position = Int(next.data & (1 << Self.positionBits - 1))
             ends?.remove(input.watch.processes[position].descriptor.raw)
             input.watch.processEnded(position)
             // The others stay ready.
-            if loop.isTurnOver { return }
+            if loop.isTurnOver { break }
         }
+        return !ended.isEmpty
     }
 
     // MARK: Rests
@@ -97,7 +102,7 @@ final class InputWatcher {
     }
 
     private func armTimer() {
-        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.endRests() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.endRests() } }
         timer?.arm(at: resting.first?.due)
     }
 
@@ -190,7 +195,11 @@ final class RunInput {
         if answerSource != nil { return }
         guard let answer = watch.pendingAnswer,
             let source = try? watcher.loop.addDescriptor(
-                answer, events: .readable, handler: { [weak self] _ in self?.answered() })
+                answer, events: .readable, kind: .inputAnswer,
+                handler: { [weak self] _ in
+                    self?.answered()
+                    return .progress
+                })
         else {
             watch.giveUpWaiting()
             return advanceLater()
@@ -222,9 +231,11 @@ final class RunInput {
         guard let descriptor = watch.descriptor else { return false }
         while true {
             do {
-                source = try watcher.loop.addDescriptor(descriptor, events: .readable) { [weak self] _ in
-                    self?.arrived()
-                }
+                source = try watcher.loop.addDescriptor(
+                    descriptor, events: .readable, kind: .input, share: run.socket.share
+                ) { [weak self] _ in TurnResult(self?.arrived() ?? true) }
+                // An app that cannot be watched stays awake.
+                source?.onSwitchedOff = { [weak self] in self?.cannotWatch() }
                 return true
             } catch {
                 // The app's epoll descriptors may contain each other more deeply than the kernel allows (epoll_ctl(2), ELOOP).
@@ -236,12 +247,16 @@ final class RunInput {
         }
     }
 
-    private func arrived() {
+    private func cannotWatch() { run.cannotWatch(attempt, SystemError(call: "epoll_wait", errno: ENODATA)) }
+
+    /// - Returns: whether a descriptor was ready.
+    private func arrived() -> Bool {
         let now = watcher.loop.now()
         if now >= window.end { window = (now + DescriptorWatch.interval, 0) }
-        for next in (try? watch.ready()) ?? [] {
+        let ready = (try? watch.ready()) ?? []
+        for next in ready {
             // The core may have ended the watch for what came before.
-            if watch.isClosed { return }
+            if watch.isClosed { return true }
             if DescriptorWatch.isAnswer(next) {
                 report(watch.answers())
                 continue
@@ -258,9 +273,10 @@ final class RunInput {
             case .rests: watcher.rest(token, next)
             }
         }
-        guard window.looks >= Self.looksPerInterval, !watch.isClosed else { return }
+        guard window.looks >= Self.looksPerInterval, !watch.isClosed else { return !ready.isEmpty }
         source = nil
         watcher.rest(token, nil)
+        return true
     }
 
     private func report(_ answers: [DescriptorWatch.Look]) {

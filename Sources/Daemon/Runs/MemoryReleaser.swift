@@ -1,4 +1,5 @@
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -19,7 +20,8 @@ final class MemoryReleaser {
         guard let reaper else { return }
         if source == nil {
             // The results are of no interest; reading them empties the queue.
-            source = try? loop.addDescriptor(reaper.descriptor, events: .readable) { _ in _ = try? reaper.completions()
+            source = try? loop.addDescriptor(reaper.descriptor, events: .readable, kind: .helperAnswer) { _ in
+                TurnResult((try? reaper.completions())?.isEmpty == false)
             }
         }
         _ = try? reaper.release(process, token: 0)

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -23,6 +24,8 @@ final class NotifySocket {
     let path: String
     private let run: RunID
     private let loop: EventLoop
+    /// What the app may use of the loop's time.
+    let share = AppShare()
     private let logbook: Logbook
     private var socket: DatagramSocket
     private var source: EventSource?
@@ -81,8 +84,19 @@ final class NotifySocket {
         } else {
             socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
         }
-        source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.read() }
+        source = try addSource()
         source?.isEnabled = isReading
+        share.onPause = { [weak self] _ in
+            self?.warn(
+                "what the app sends takes more than \(LoopShare.budget.timeSpan) of the daemon's time in "
+                    + "\(LoopShare.window.timeSpan); its messages, connections and input wait until then")
+        }
+    }
+
+    private func addSource() throws -> EventSource {
+        try loop.addDescriptor(socket.descriptor, events: .readable, kind: .notifySocket, share: share) {
+            [weak self] _ in TurnResult(self?.read() ?? true)
+        }
     }
 
     /// From now on messages are read when they arrive.
@@ -99,7 +113,7 @@ final class NotifySocket {
         source = nil
         socket = new
         socket.closer.setOwner(app)
-        source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.read() }
+        source = try addSource()
     }
 
     /// For the descriptor store and for reexec.
@@ -110,11 +124,17 @@ final class NotifySocket {
 
     // MARK: Reading
 
-    private func read() {
-        for _ in 0..<Self.datagramsPerTurn {
-            if isFlooded() || isClosing { return holdBack() }
-            guard readOne() else { return }
+    /// - Returns: whether anything was read, or waits now.
+    private func read() -> Bool {
+        for count in 0..<Self.datagramsPerTurn {
+            if isFlooded() || isClosing {
+                holdBack()
+                return true
+            }
+            guard readOne() else { return count > 0 }
+            if loop.isTurnOver { break }
         }
+        return true
     }
 
     /// Reads what was sent before the app ended or was frozen: at most the messages of one second.
@@ -170,7 +190,7 @@ final class NotifySocket {
             delegate?.logWarning(sentence)
             return
         }
-        if omission == nil { omission = try? loop.makeTimer { [weak self] _ in self?.logOmitted() } }
+        if omission == nil { omission = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.logOmitted() } }
         if omission?.isArmed == false { omission?.arm(at: warnings.end) }
     }
 
@@ -208,7 +228,7 @@ final class NotifySocket {
                 : "the app sent \(Self.messagesPerSecond) notify messages within 1s; the rest waits")
         try? source?.setEvents([])
         if pause == nil {
-            pause = try? loop.makeTimer { [weak self] _ in try? self?.source?.setEvents(.readable) }
+            pause = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in try? self?.source?.setEvents(.readable) }
         }
         pause?.arm(at: window.end)
     }

@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Manifest
 import Posix
 import Systemd
@@ -56,8 +57,10 @@ extension RunController {
     func watchExit() {
         guard let process else { return }
         do {
-            exitSource = try context.loop.addDescriptor(process.descriptor, events: .readable) { [weak self] _ in
+            exitSource = try context.loop.addDescriptor(process.descriptor, events: .readable, kind: .processEnd) {
+                [weak self] _ in
                 self?.mainProcessEnded()
+                return .progress
             }
         } catch {
             logWarning("\(error)")

@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -44,7 +45,7 @@ extension RunController {
 
     private func searchLater(_ attempt: Int) {
         do {
-            let timer = try context.loop.makeTimer { [weak self] _ in
+            let timer = try context.loop.makeTimer(kind: .appTimer) { [weak self] _ in
                 guard let self, self.isFrozen, self.freezeAttempt == attempt else { return }
                 self.awaitFrozen(attempt: attempt, round: 1)
             }

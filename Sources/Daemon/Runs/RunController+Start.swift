@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -16,8 +17,8 @@ extension RunController {
         self.starting = consume starting
         setMainProcess(process)
         try enclosure.started(process)
-        execSource = try context.loop.addDescriptor(outcome, events: .readable, priority: .important) {
-            [weak self] _ in self?.execDecided()
+        execSource = try context.loop.addDescriptor(outcome, events: .readable, kind: .execOutcome) {
+            [weak self] _ in TurnResult(self?.execDecided() ?? true)
         }
         send(.spawned(pid: process.pid))
     }
@@ -38,17 +39,20 @@ extension RunController {
         storeDescriptors()
     }
 
-    func execDecided() {
+    /// - Returns: whether it is decided.
+    @discardableResult
+    func execDecided() -> Bool {
         let outcome: ExecOutcome
         do {
             outcome = try starting?.outcome() ?? .pending
         } catch {
             // Without an outcome the app is killed at its launch deadline.
             execSource = nil
-            return logWarning("\(error)")
+            logWarning("\(error)")
+            return true
         }
         switch outcome {
-        case .pending: return
+        case .pending: return false
         case .executed:
             endStart()
             applyOOMClass()
@@ -64,6 +68,7 @@ extension RunController {
             remove()
             send(.spawnFailed(SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus)))
         }
+        return true
     }
 
     private func endStart() {

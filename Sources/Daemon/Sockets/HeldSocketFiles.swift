@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -62,18 +63,23 @@ final class HeldSocketFiles {
     private func open() throws(SystemError) -> FolderChanges {
         if let changes { return changes }
         let made = try FolderChanges()
-        source = try sockets.loop.addDescriptor(made.descriptor, events: .readable) { [weak self] _ in self?.read() }
-        timer = try sockets.loop.makeTimer { [weak self] _ in self?.check() }
+        source = try sockets.loop.addDescriptor(made.descriptor, events: .readable, kind: .folderChange) {
+            [weak self] _ in TurnResult(self?.read() ?? true)
+        }
+        timer = try sockets.loop.makeTimer(kind: .timer) { [weak self] _ in self?.check() }
         changes = made
         return made
     }
 
-    private func read() {
-        for number in changes?.changed() ?? [] {
+    /// - Returns: whether there was a change.
+    private func read() -> Bool {
+        let numbers = changes?.changed() ?? []
+        for number in numbers {
             if number < 0 { changed.formUnion(folders.keys) }
             changed.formUnion(paths[number] ?? [])
         }
         if !changed.isEmpty { arm() }
+        return !numbers.isEmpty
     }
 
     private func arm() {

@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Manifest
 import Posix
 import Systemd
@@ -151,7 +152,7 @@ extension HeldSockets {
     }
 
     private func armRetry(at time: Duration?) {
-        if retryTimer == nil { retryTimer = try? loop.makeTimer { [weak self] _ in self?.retry() } }
+        if retryTimer == nil { retryTimer = try? loop.makeTimer(kind: .timer) { [weak self] _ in self?.retry() } }
         nextRetry = time
         retryTimer?.arm(at: time)
     }

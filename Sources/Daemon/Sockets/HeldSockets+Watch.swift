@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
@@ -48,7 +49,9 @@ extension HeldSockets {
         if let set { return set }
         do {
             let made = try Epoll()
-            setSource = try loop.addDescriptor(made.descriptor, events: .readable) { [weak self] _ in self?.arrived() }
+            setSource = try loop.addDescriptor(made.descriptor, events: .readable, kind: .heldSockets) {
+                [weak self] _ in TurnResult(self?.arrived() ?? true)
+            }
             set = made
         } catch {
             journal.logWarning("the sockets of apps are not watched: \(error)")
@@ -56,14 +59,17 @@ extension HeldSockets {
         return set
     }
 
-    private func arrived() {
-        for next in (try? set?.take()) ?? [] {
+    /// - Returns: whether a socket was ready.
+    private func arrived() -> Bool {
+        let ready = (try? set?.take()) ?? []
+        for next in ready {
             // Others of the app were removed with the first one.
             guard let entry = bySerial[next.data], entry.isWatched else { continue }
             report(entry, next.events)
             // What is left stays ready.
-            if loop.isTurnOver { return }
+            if loop.isTurnOver { break }
         }
+        return !ready.isEmpty
     }
 
     private func report(_ entry: HeldSocketEntry, _ ready: EpollEvents) {

@@ -1,0 +1,26 @@
+import LoopPolicy
+import Posix
+import Systemd
+
+extension EventLoop {
+    /// A source whose every turn counts as progress.
+    func addDescriptor(
+        _ descriptor: SharedDescriptor, events: DescriptorEvents, level: LoopLevel = .apps,
+        handler: @escaping (DescriptorEvents) -> Void
+    ) throws(SystemError) -> EventSource {
+        try addDescriptor(descriptor, events: events, kind: .any(of: level)) {
+            handler($0)
+            return .progress
+        }
+    }
+
+    func makeTimer(level: LoopLevel = .apps, handler: @escaping (Duration) -> Void) throws(SystemError) -> Systemd.Timer
+    {
+        try makeTimer(kind: .any(of: level), handler: handler)
+    }
+}
+
+extension SourceKind {
+    /// The first kind of this level.
+    static func any(of level: LoopLevel) -> SourceKind { allCases.first { $0.level == level }! }
+}

@@ -1,0 +1,175 @@
+import LoopPolicy
+import Posix
+import Systemd
+import Testing
+
+/// Levels, shares and sources without progress, on a real loop with a clock of the test.
+@Suite("Levels of the loop")
+struct LoopLevelTests {
+    private final class Stage {
+        let loop: EventLoop
+        var time = Duration.zero
+        /// The names of the sources that were served, in order.
+        var served: [String] = []
+        private var kept: [EventSource] = []
+        private var pipes: [TestPipe] = []
+
+        init() throws {
+            loop = try EventLoop()
+            loop.clock = { [unowned self] in time }
+        }
+
+        /// A source that is always ready, and whose turn takes this long.
+        @discardableResult
+        func add(
+            _ name: String, _ kind: SourceKind, takes cost: Duration, share: AppShare? = nil,
+            result: TurnResult = .progress
+        ) throws -> EventSource {
+            let pipe = try TestPipe()
+            pipe.write("x")
+            pipes.append(pipe)
+            let source = try loop.addDescriptor(pipe.reading, events: .readable, kind: kind, share: share) {
+                [unowned self] _ in
+                served.append(name)
+                time += cost
+                return result
+            }
+            kept.append(source)
+            return source
+        }
+
+        func run(turns: Int) throws { for _ in 0..<turns { try loop.runOnce(timeout: .zero) } }
+    }
+
+    @Test("the control interface is served before apps, and work comes last")
+    func order() throws {
+        let stage = try Stage()
+        try stage.add("work", .folderChange, takes: .zero).isEnabled = true
+        try stage.add("app", .notifySocket, takes: .zero)
+        try stage.add("client", .controlClient, takes: .zero)
+        try stage.run(turns: 3)
+        #expect(Set(stage.served) == ["client"])
+    }
+
+    @Test("a level that has used its time lets every other level be served before it continues", arguments: [1, 5, 20])
+    func budget(milliseconds: Int) throws {
+        let stage = try Stage()
+        let cost = Duration.milliseconds(milliseconds)
+        try stage.add("client", .controlClient, takes: cost)
+        try stage.add("app", .notifySocket, takes: cost)
+        try stage.add("work", .folderChange, takes: cost)
+        try stage.run(turns: 500)
+        let turns = 20 / milliseconds
+        let round = ["client", "app", "work"].flatMap { Array(repeating: $0, count: turns) }
+        #expect(Array(stage.served.prefix(2 * round.count)) == round + round)
+    }
+
+    @Test("a timer, a deferred call and the work queue wait for the round, too, and none is lost")
+    func oneShots() throws {
+        let stage = try Stage()
+        try stage.add("client", .controlClient, takes: .milliseconds(20))
+        var fired: [String] = []
+        let timer = try stage.loop.makeTimer(kind: .controlTimer) { _ in fired.append("timer") }
+        timer.arm(at: .zero)
+        stage.loop.controlWork.add {
+            fired.append("answer")
+            return false
+        }
+        stage.loop.work.add {
+            fired.append("work")
+            return false
+        }
+        try stage.run(turns: 40)
+        #expect(Set(fired) == ["timer", "answer", "work"] && fired.count == 3)
+        withExtendedLifetime(timer) {}
+    }
+
+    @Test("an app that uses up its share waits until the window is over, and others do not")
+    func share() throws {
+        let stage = try Stage()
+        let (greedy, modest) = (AppShare(), AppShare())
+        var pauses = 0
+        greedy.onPause = { _ in pauses += 1 }
+        try stage.add("greedy", .appListener, takes: .milliseconds(5), share: greedy)
+        try stage.add("modest", .appClient, takes: .microseconds(10), share: modest)
+        try stage.run(turns: 200)
+        #expect(stage.served.count { $0 == "greedy" } == 4)
+        #expect(pauses == 1 && greedy.pauses == 1 && modest.pauses == 0)
+        // The sources wait for the real clock.
+        let before = stage.served.count
+        stage.time += LoopShare.window
+        #expect(try stage.loop.serve { stage.served[before...].contains("greedy") })
+    }
+
+    @Test("a source that was disabled or dropped while its app waits stays so")
+    func disabledWhilePaused() throws {
+        let stage = try Stage()
+        let share = AppShare()
+        let source = try stage.add("disabled", .appClient, takes: .milliseconds(20), share: share)
+        let dropped = try stage.add("dropped", .appClient, takes: .zero, share: share)
+        try stage.run(turns: 10)
+        #expect(stage.served == ["disabled"] && source.isEnabled)
+        source.isEnabled = false
+        dropped.cancel()
+        let other = try stage.add("other", .appClient, takes: .zero, share: share)
+        stage.time += LoopShare.window
+        #expect(try stage.loop.serve { stage.served.last == "other" })
+        #expect(!source.isEnabled && !stage.served.contains("dropped"))
+        withExtendedLifetime(other) {}
+    }
+
+    @Test("a source that stays ready although nothing comes of it is switched off and reported")
+    func withoutProgress() throws {
+        let stage = try Stage()
+        var reported: [SourceKind] = []
+        stage.loop.onSwitchedOff = { kind, _ in reported.append(kind) }
+        let source = try stage.add("idle", .input, takes: .microseconds(10), result: .nothing)
+        var isAwake = false
+        source.onSwitchedOff = { isAwake = true }
+        try stage.add("busy", .input, takes: .microseconds(10))
+        try stage.run(turns: 1000)
+        #expect(stage.served.count { $0 == "idle" } == ProgressCounter.limit)
+        #expect(reported == [.input] && stage.loop.switchedOff == 1 && isAwake && !source.isEnabled)
+        #expect(stage.served.count { $0 == "busy" } > ProgressCounter.limit)
+    }
+
+    @Test("a source that is woken in vain now and then is not switched off")
+    func vainWakes() throws {
+        let stage = try Stage()
+        let source = try stage.add("idle", .input, takes: .milliseconds(100), result: .nothing)
+        try stage.run(turns: 1000)
+        #expect(source.isEnabled)
+    }
+
+    @Test("the heartbeat follows a round through all levels, also in a busy loop")
+    func heartbeat() throws {
+        let stage = try Stage()
+        for (name, kind) in [("client", SourceKind.controlClient), ("app", .notifySocket), ("work", .folderChange)] {
+            try stage.add(name, kind, takes: .milliseconds(1))
+        }
+        var beats = 0
+        try stage.loop.startHeartbeat(limit: .seconds(30)) { beats += 1 }
+        #expect(beats == 1)
+        // The timer is due by the real clock.
+        #expect(try stage.loop.serve { beats == 2 })
+        #expect(stage.time < .milliseconds(200))
+    }
+
+    @Test("a round of more than 5s is no sign of life, and the next one is")
+    func lateRound() {
+        var heartbeat = Heartbeat(limit: .seconds(30))
+        heartbeat.begin(at: .seconds(1))
+        #expect(heartbeat.roundEnded(at: .seconds(7))! == (false, .seconds(7)))
+        #expect(heartbeat.roundEnded(at: .seconds(8)) == nil)
+        heartbeat.begin(at: .seconds(8))
+        #expect(heartbeat.roundEnded(at: .seconds(9))! == (true, .seconds(18)))
+    }
+
+    @Test("nothing that an app can make ready is as urgent as the control interface, and every kind has a row")
+    func table() {
+        #expect(SourceKind.table.map(\.kind) == SourceKind.allCases)
+        for row in SourceKind.table where row.isOfApp {
+            #expect(row.kind.level.rawValue > LoopLevel.control.rawValue, "\(row.kind)")
+        }
+    }
+}
