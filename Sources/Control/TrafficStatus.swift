@@ -68,8 +68,6 @@ extension InputStatus {
     /// What arrived, in a sentence: `a connection from 192.0.2.7:50123 (descriptor 5 of process 4711)`, `a connection at
     /// 127.0.0.1:8080`.
     package var phrase: String {
-        // greenroomd was killed while it thawed the app.
-        if pid == nil, peer == nil { return "input that was not recorded" }
         if pid == nil, let peer {
             return "\(subject) at \(peer)" + (bytes > 0 ? " (\(formattedSize(bytes)))" : "")
         }

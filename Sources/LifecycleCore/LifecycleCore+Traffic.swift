@@ -89,49 +89,6 @@ extension LifecycleCore {
         update(index, .suspended(suspended))
     }
 
-    /// Returns the run and the freeze if the first effects of this event will end the watch and thaw the run for a client. The caller
-    /// may then do both before `handle`. `nil` for all other events.
-    package func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
-        guard let (index, input) = clientInput(event), shutdown == nil,
-            case .suspended(let suspended)? = apps[index].execution, suspended.isWatching,
-            apps[index].policy.wakesOnTraffic,
-            // A wake by the app's own input is deferred if its background time is used up (L53).
-            input.isFromOutside,
-            // All other notifications are delivered before the thaw.
-            apps[index].notifications.pending.allSatisfy(\.waitsForForeground)
-        else { return nil }
-        return (self[run: index].id, self[run: index].freezeAttempt)
-    }
-
-    /// The app at which an event reports input that may wake it: at its own descriptors, or at sockets that the daemon holds for it.
-    private func clientInput(_ event: Event) -> (index: Int, input: Input)? {
-        if case .run(let run, .inputArrived(let attempt, let input)) = event, let index = runs[run.number],
-            attempt == self[run: index].freezeAttempt, isEnough(index, input)
-        {
-            return (index, input)
-        }
-        if case .socketsReady(let id, let input) = event, let index = indices[id], apps[index].sockets.isWatched {
-            return (index, input)
-        }
-        return nil
-    }
-
-    /// Whether the caller may thaw a run as `thawAhead` says although this event came before and is not handled yet, or its effects
-    /// are not performed yet. It may make the core end the run, wake it or bring it to the foreground, but not leave it suspended.
-    package func mayBeOvertaken(_ event: Event, by run: RunID) -> Bool {
-        // What a run says of its own suspension.
-        if case .run(run, .inputWatched) = event { return true }
-        if case .run(run, .footprintMeasured) = event { return true }
-        return switch event {
-        case .run(let other, _): other != run
-        case .socketsReady(let id, _): runs[run.number].map { apps[$0].id != id } ?? false
-        case .deadlineReached, .memoryMeasured, .pressureStalled: true
-        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .pressureSimulated:
-            false
-        }
-    }
-
     /// Whether input wakes the app at once.
     private func isEnough(_ index: Int, _ input: Input) -> Bool {
         if input.isHalfFull { return true }

@@ -47,9 +47,6 @@ package struct Input: Hashable, Sendable {
     package var isHalfFull = false
     package var source = InputSource.outside
 
-    /// It has thawed the app, and the daemon died before it recorded what it was.
-    package static let notRecorded = Input(kind: .epoll, pid: 0, descriptor: 0, bytes: 0)
-
     /// Whether it comes from outside the app: a timer of the app does not, even if another process reads it.
     package var isFromOutside: Bool {
         switch source {

@@ -3,8 +3,6 @@ package import LifecycleCore
 /// The interface of a core to the simulation. Tests replace the real core by a mutant to show that a checker finds it.
 package protocol DecidingCore {
     mutating func handle(_ event: Event, at now: Instant) -> [Effect]
-    func thawAhead(of event: Event) -> (run: RunID, attempt: Int)?
-    func mayBeOvertaken(_ event: Event, by run: RunID) -> Bool
     var nextDeadline: Instant? { get }
     func view(of app: AppID, at now: Instant) -> AppView?
     var appIDs: [AppID] { get }

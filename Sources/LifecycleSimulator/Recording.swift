@@ -70,8 +70,6 @@ private struct RecordingCore: DecidingCore {
         tape.events.append((event, now))
         return core.handle(event, at: now)
     }
-    func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? { core.thawAhead(of: event) }
-    func mayBeOvertaken(_ event: Event, by run: RunID) -> Bool { core.mayBeOvertaken(event, by: run) }
     var nextDeadline: Instant? { core.nextDeadline }
     func view(of app: AppID, at now: Instant) -> AppView? { core.view(of: app, at: now) }
     var appIDs: [AppID] { core.appIDs }

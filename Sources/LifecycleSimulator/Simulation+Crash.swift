@@ -1,11 +1,9 @@
 import LifecycleCore
 
-/// The saved state of the daemon, and when the daemon is killed. A crash comes between two events, or after the daemon has thawed
-/// a run for input and before it records the input. The effects of the last event are performed before, because the daemon
-/// records which effects it has performed.
+/// The saved state of the daemon, and when the daemon is killed. A crash comes between two events; the effects of the last event are
+/// performed before, because the daemon records which effects it has performed.
 struct CrashPlan {
     private var random: Random
-    private var thawRandom: Random
     /// Crashes per 1,000 events; 0: none in this seed.
     private let rate: Int
     /// The last snapshot of the core, and the events since then.
@@ -17,7 +15,6 @@ struct CrashPlan {
         // A separate random stream: seeds without crashes stay unchanged.
         random = Random(seed: seed &+ 0x6372_6173_6821)
         rate = seed % 4 == 2 ? random.pick([2, 10, 40]) : 0
-        thawRandom = Random(seed: seed &+ 0x7468_6177)
     }
 
     var isPlanned: Bool { rate > 0 }
@@ -36,13 +33,6 @@ struct CrashPlan {
 
     mutating func crashesNow() -> Bool {
         guard rate > 0, random.chance(rate) else { return false }
-        crashes += 1
-        return true
-    }
-
-    /// Whether the daemon is killed after it has thawed a run, and before it has recorded why.
-    mutating func crashesAfterThaw() -> Bool {
-        guard rate > 0, thawRandom.chance(100) else { return false }
         crashes += 1
         return true
     }
@@ -163,28 +153,11 @@ extension World {
 }
 
 extension Simulation {
-    /// The daemon may be killed after it has thawed a run for this event, and before it has recorded the event.
-    /// - Returns: whether it was.
-    mutating func crashesAfterThaw(for event: Event) -> Bool {
-        guard plan.isPlanned, !isRecovering, !model.isShuttingDown, !world.isInStorm, !world.isQuiet,
-            let thaw = core.thawAhead(of: event), plan.crashesAfterThaw()
-        else { return false }
-        crash(after: thaw)
-        return true
-    }
-
     /// Kills the daemon, recovers its core and starts the next daemon.
-    /// - Parameter thaw: a run that it has thawed for input that it has not recorded.
-    mutating func crash(after thaw: (run: RunID, attempt: Int)? = nil) {
-        isRecovering = true
-        defer { isRecovering = false }
+    mutating func crash() {
         let messagesKept = plan.keepsSockets()
         record("— the daemon is killed; the messages of apps are \(messagesKept ? "kept" : "lost") —")
         recoverCore()
-        if let thaw {
-            record("— it had thawed run \(thaw.run.number) for input that it had not recorded —")
-            world.thawUnrecorded(thaw.run)
-        }
         world.loseWatches()
         world.loseSocketWatches()
         world.drawDaemonRights()
@@ -192,7 +165,6 @@ extension Simulation {
         var losesStatus: [Bool] = []
         for _ in 0..<world.queue.count { losesStatus.append(plan.losesExitStatus()) }
         world.dropUndelivered(messagesKept: messagesKept) { losesStatus.popLast() ?? false }
-        if let thaw { handle(.run(thaw.run, .inputArrived(attempt: thaw.attempt, .notRecorded))) }
         handle(.recovered)
         for run in core.runIDs where checkers.findings.first == nil {
             handle(.run(run, .reattached(messagesKept: messagesKept, noticesDelayed: plan.noticesAreDelayed())))

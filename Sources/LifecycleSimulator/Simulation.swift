@@ -35,11 +35,8 @@ package struct Simulation<Core: DecidingCore> {
     private let scenario: Scenario
     var core: Core
     var plan: CrashPlan
-    /// The next daemon starts.
-    var isRecovering = false
     /// In some seeds a second core gets the same events. It must return the same effects.
     private var twin: Core?
-    private var lagging = LaggingCore<Core>()
     var world: World
     var model: CoreModel
     var checkers: Checkers
@@ -203,7 +200,6 @@ package struct Simulation<Core: DecidingCore> {
 
     /// Delivers an event to the core, performs the effects and checks the rules.
     mutating func handle(_ event: Event) {
-        if crashesAfterThaw(for: event) { return }
         events += 1
         world.recordDelivery(event)
         let now = world.now
@@ -212,10 +208,7 @@ package struct Simulation<Core: DecidingCore> {
         write(event, app)
         checkers.record(event, of: app, model, world, core)
         model.record(event)
-        let ahead = core.thawAhead(of: event)
-        let overtaking = scenario.seed % 8 == 3 ? lagging.thawAhead(of: event, core) : nil
         let effects = core.handle(event, at: Instant(now))
-        ThawAheadChecker.verify(ahead, effects, of: event, app, model, &checkers.findings)
         if plan.isPlanned {
             if plan.isLogLong { plan.save(core.saved) } else { plan.append(event, at: Instant(now)) }
         }
@@ -228,7 +221,6 @@ package struct Simulation<Core: DecidingCore> {
         checkers.begin(effects, of: event, model)
         for effect in effects { carryOut(effect, event) }
         model.finish(event)
-        if let overtaking { ThawAheadChecker.verify(overtaking, isLeftBy: model, &checkers.findings) }
         if let problem = world.problemAfterEffects() { checkers.findings.check(false, .effectsAreValid, problem) }
         checkers.verify(
             event, of: app, effects, concerning: affected, model, world, core,

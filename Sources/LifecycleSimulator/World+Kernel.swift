@@ -161,13 +161,6 @@ extension World {
         runs[run].isAskedToFreeze = false
     }
 
-    /// The daemon has thawed the run for a client, and is killed before it records that. The core takes the run for frozen.
-    mutating func thawUnrecorded(_ run: RunID) {
-        guard let run = index(of: run), runs[run].freezer == .frozen else { return }
-        endFrozenTime(run)
-        performDeferred(run)
-    }
-
     private mutating func endFrozenTime(_ run: Int) {
         runs[run].frozenTime = runs[run].frozenTime(at: now)
         runs[run].frozenSince = nil

@@ -30,9 +30,6 @@ extension DescriptorWatch {
     /// What a ready descriptor shows.
     package enum Look {
         case input(ArrivedInput)
-        /// Bytes have arrived, and any number of them is enough: how many, and from whom, has not to be known before the app
-        /// is thawed. `complete` adds that.
-        case certain(ArrivedInput, SocketDescriber.Question)
         /// Nothing that is new.
         case nothing
         /// A helper thread finds out. `answers` follows.
@@ -83,7 +80,7 @@ extension DescriptorWatch {
             case .listener: onlyPeers && (!duplicate.isLockFree || duplicate.isAskedElsewhere)
             case .terminal, .timer, .event, .epoll: false
             }
-        if needsAnswer, let look = describe(duplicate, events, at: index) { return look }
+        if needsAnswer, let found = describe(duplicate, events) { return report(events, found, at: index) }
         if needsAnswer { return ask(events, at: index) ? .asked : restForAnswer(index) }
         var found = Found()
         switch duplicate.kind {
@@ -102,35 +99,12 @@ extension DescriptorWatch {
     }
 
     /// What waits at a TCP connection, where that is known without its lock and enough to wake the app.
-    private func describe(_ duplicate: WatchedDescriptor, _ events: EpollEvents, at index: Int) -> Look? {
+    private func describe(_ duplicate: WatchedDescriptor, _ events: EpollEvents) -> Found? {
         guard duplicate.kind == .stream, !onlyPeers, events.contains(.readable), events.isDisjoint(with: .ends),
-            let question = question(duplicate.inode)
+            let known = describe(duplicate.inode), known.bytes >= fullnessMattersBelow
         else { return nil }
-        // What was reported before was not enough, so it matters whether there is more.
-        if fullnessMattersBelow <= 1, duplicate.lastBytes == 0,
-            case .input(let input) = report(events, Found(bytes: 1), at: index)
-        {
-            return .certain(input, question)
-        }
-        guard let known = question.answer(), known.bytes >= fullnessMattersBelow else { return nil }
-        return report(events, Found(bytes: known.bytes, peer: printable(known.peer)), at: index)
+        return Found(bytes: known.bytes, peer: known.peer.printable(upTo: ArrivedInput.maximumPeer))
     }
-
-    /// Adds to certain input how many bytes wait, and from whom. The watch may have been closed since.
-    package func complete(
-        _ input: ArrivedInput, with question: SocketDescriber.Question, of ready: Epoll.Ready
-    ) -> ArrivedInput {
-        var input = input
-        let description = question.answer()
-        // Without one, a process outside the app that shares the socket has read them.
-        input.bytes = description?.bytes ?? 0
-        input.peer = printable(description?.peer ?? "")
-        let index = Int(clamping: ready.data)
-        if duplicates.indices.contains(index) { duplicates[index].lastBytes = input.bytes }
-        return input
-    }
-
-    private func printable(_ peer: String) -> String { peer.printable(upTo: ArrivedInput.maximumPeer) }
 
     /// The queue of the helper thread is full.
     private func restForAnswer(_ index: Int) -> Look {

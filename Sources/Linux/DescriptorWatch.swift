@@ -58,9 +58,9 @@ package final class DescriptorWatch {
     let ignoredSocket: String?
     /// For the last close of what can block for long, so that it delays no other.
     private(set) lazy var slowCloser = DescriptorCloser()
-    /// Asks about a TCP socket at which bytes wait, by its inode, without its lock; `nil`: it is not known. Then a helper thread
+    /// Describes a TCP socket at which bytes wait, by its inode, without its lock; `nil`: it is not known. Then a helper thread
     /// asks the socket itself.
-    package var question: (UInt64) -> SocketDescriber.Question? = { _ in nil }
+    package var describe: (UInt64) -> SocketDescriber.Description? = { _ in nil }
     /// A TCP socket of the app as the last look at its work has found it, by its inode.
     package var knownSocket: (UInt64) -> KnownSocket? = { _ in nil }
     /// Examines sockets and pipes; made at the first use.

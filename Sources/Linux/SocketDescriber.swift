@@ -11,44 +11,27 @@ package final class SocketDescriber {
         package var peer: String
     }
 
-    /// A question that the kernel has answered, and whose answer was not read yet.
-    package struct Question {
-        fileprivate let describer: SocketDescriber
-        fileprivate let inode: UInt64
-        fileprivate let known: KnownSocket
-
-        /// Reads the answer, which is about the time of the question. It is read once.
-        /// - Returns: `nil` if the socket has no bytes, or the kernel does not tell.
-        package func answer() -> Description? { describer.answer(inode, known) }
-    }
-
     /// Made at the first use.
     private var socket: DiagnosticSocket?
-    private var isAnswerWaiting = false
 
     package init() {}
 
-    /// Asks. The kernel answers in the same call (`netlink_rcv_skb`).
+    /// The kernel answers in the call that asks (`netlink_rcv_skb`).
     /// - Parameter known: the socket as a look has found it before.
-    /// - Returns: `nil` if the kernel does not answer, or not at once (before Linux 6.9).
-    package func ask(_ inode: UInt64, _ known: KnownSocket) -> Question? {
+    /// - Returns: `nil` if the socket has no bytes, or the kernel does not tell, or not at once (before Linux 6.9).
+    package func describe(_ inode: UInt64, _ known: KnownSocket) -> Description? {
         if DiagnosticSocket.isSerialized { return nil }
-        // What was not read would be taken for the next answer.
-        if socket == nil || isAnswerWaiting { socket = try? DiagnosticSocket() }
-        guard let socket, (try? socket.send(DiagnosticRequest.brief(known))) != nil else { return nil }
-        isAnswerWaiting = true
-        return Question(describer: self, inode: inode, known: known)
-    }
-
-    private func answer(_ inode: UInt64, _ known: KnownSocket) -> Description? {
-        guard let socket, isAnswerWaiting, let received = try? socket.receive() else { return nil }
-        isAnswerWaiting = false
-        guard case .socket(let message)? = received.first, let answer = InternetSocket(parsing: message),
-            answer.inode == inode, answer.unread > 0
-        else {
+        if socket == nil { socket = try? DiagnosticSocket() }
+        do throws(SystemError) {
+            guard let message = try socket?.one(DiagnosticRequest.brief(known)),
+                let answer = InternetSocket(parsing: message), answer.inode == inode, answer.unread > 0
+            else { return nil }
+            return Description(bytes: answer.unread, peer: known.identity.peer(answer.family))
+        } catch {
+            // An answer that was not read would be taken for the next one.
+            socket = nil
             return nil
         }
-        return Description(bytes: answer.unread, peer: known.identity.peer(answer.family))
     }
 }
 

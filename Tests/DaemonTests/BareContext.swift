@@ -20,7 +20,6 @@ final class EventList: EventSink {
         events.append(event)
         handle(event)
     }
-    func send(_ event: Event, completedBy complete: () -> Event) { send(complete()) }
     func batch(_ body: () -> Void) { body() }
     func isEntering(_ run: RunID) -> Bool { false }
     func isLaunching(_ run: RunID) -> Bool { false }

@@ -20,18 +20,13 @@ struct CoreDriverTests {
     private final class Performer: EffectPerforming {
         var effects: [(effect: Effect, id: EffectID)] = []
         var time = Duration.zero
+        /// Called before each effect.
+        var onEffect: (Effect) -> Void = { _ in }
         func perform(_ effect: Effect, _ id: EffectID) {
+            onEffect(effect)
             effects.append((effect, id))
             time += .microseconds(400)
         }
-        /// Called for a thaw before the core's decision.
-        var onThawAhead: (RunID, Int) -> Void = { _, _ in }
-        func thawAhead(_ run: RunID, attempt: Int) -> Bool {
-            onThawAhead(run, attempt)
-            return true
-        }
-        var endsOfThawsAhead: [Int] = []
-        func endThawAhead(_ run: RunID, attempt: Int) { endsOfThawsAhead.append(attempt) }
 
         var launched: [AppID] {
             effects.compactMap { if case .spawn(let app, _, _) = $0.effect { app } else { nil } }
@@ -139,16 +134,10 @@ struct CoreDriverTests {
 
     private static let connection = Input(kind: .listener, pid: 0, descriptor: 3, bytes: 0)
 
-    private enum Before: CaseIterable {
-        case nothing, otherRun, otherSockets, deadline, ownRun, otherEvent
-        /// Whether input may overtake it.
-        var isOvertaken: Bool { [.otherRun, .otherSockets, .deadline].contains(self) }
-    }
-
     @Test(
-        "the app is thawed, then its input is recorded, then the core handles it, also behind events of other apps (L50)",
-        arguments: Before.allCases, [false, true])
-    private func thawAhead(_ waiting: Before, isHeld: Bool) throws {
+        "input is recorded, then its watch ends, then the app is thawed: at once, or behind the events that came before (L50)",
+        arguments: [false, true], [false, true])
+    func wake(isHeld: Bool, isBehindOthers: Bool) throws {
         let stage = try Stage(1)
         let (driver, performer) = (stage.driver, stage.performer)
         let app = try #require(AppID("web"))
@@ -168,71 +157,33 @@ struct CoreDriverTests {
         ]
         for event in events { try stage.settle(.run(run, event)) }
         #expect(driver.view(of: app)?.state == .suspended)
-        // Its effects do not fit in a turn, so it and the next one wait.
-        if waiting != .nothing { try stage.sendInTurn(.run(other, .exited(.exited(0), cpu: .zero, memory: 0))) }
-        #expect(driver.isIdle == (waiting == .nothing))
-        switch waiting {
-        case .nothing, .otherRun: break
-        case .otherSockets: driver.send(.socketsReady(stage.apps[0], Self.connection))
-        case .deadline: driver.send(.deadlineReached)
-        case .ownRun: driver.send(.run(run, .heartbeat))
-        case .otherEvent: driver.send(.locked)
-        }
-        let expected = waiting == .nothing || waiting.isOvertaken ? [1] : []
+        // Its effects do not fit in a turn.
+        if isBehindOthers { try stage.sendInTurn(.run(other, .exited(.exited(0), cpu: .zero, memory: 0))) }
+        #expect(driver.isIdle == !isBehindOthers)
 
-        func event(bytes: UInt64) -> Event {
-            isHeld
-                ? .socketsReady(app, Self.connection)
-                : .run(run, .inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: bytes)))
-        }
-        let arrived = event(bytes: 9)
-        let before = performer.effects.count
-        var ahead: [Int] = []
-        performer.onThawAhead = { thawed, attempt in
-            ahead.append(attempt)
-            #expect(thawed == run && performer.effects.count == before)
-            #expect(driver.view(of: app)?.state == .suspended)
-            // A daemon that dies now leaves to the next one that the app may run.
-            let recovered = try? stage.recovered()
-            #expect(recovered?.thawing == run)
-            #expect(recovered.map { !$0.events.contains { $0.event == arrived } } ?? false)
-            if let recovered { #expect(throws: Never.self) { try Self.checkNext(recovered, run, attempt) } }
-        }
+        let wake: [Effect] = [.stopWatchingInput(run), .thaw(run, attempt: 1)]
         defer { MappedFile.stopCountingOwnEnd() }
-        driver.send(event(bytes: 1)) {
-            // What follows the thaw.
-            #expect(ahead == expected)
-            return arrived
+        performer.onEffect = { effect in
+            guard wake.contains(effect) else { return }
+            // A daemon that dies now leaves the decision to the next one, and this effect as the next to perform.
+            let recovered = try? stage.recovered()
+            #expect(recovered?.core == driver.core)
+            #expect(recovered?.effects.first == effect)
         }
-        let recorded = try stage.recovered()
-        #expect(recorded.thawing == nil)
-        #expect(waiting == .nothing || recorded.events.last?.event == arrived)
+        let arrived: Event =
+            isHeld
+            ? .socketsReady(app, Self.connection)
+            : .run(run, .inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: 9)))
+        let before = performer.effects.count
+        driver.send(arrived)
+        if isBehindOthers {
+            #expect(performer.effects.count == before)
+            #expect(try stage.recovered().events.last?.event == arrived)
+        }
         try stage.settle()
         #expect(stage.observer.events.last == arrived)
-        #expect(ahead == expected)
-        #expect(performer.endsOfThawsAhead == (waiting.isOvertaken ? [1] : []))
+        #expect(performer.effects.dropFirst(before).map(\.effect).filter(wake.contains) == wake)
         #expect(driver.view(of: app)?.state == .background)
-        #expect(performer.effects.dropFirst(before).contains { $0.effect == .thaw(run, attempt: 1) })
-    }
-
-    /// The next daemon records input of which nothing is known, and thaws the run.
-    private static func checkNext(_ recovered: RecoveredState, _ run: RunID, _ attempt: Int) throws {
-        let stage = try Stage(0)
-        let logbook = Logbook(path: stage.folder + "/next", journal: .quiet)
-        logbook.create(recovered.core, records: [:])
-        let driver = try CoreDriver(loop: stage.loop, core: recovered.core, logbook: logbook)
-        let performer = Performer()
-        driver.connect(performer: performer, observers: [stage.observer])
-        driver.hold(recovered)
-        let lost = Event.run(run, .inputArrived(attempt: attempt, .notRecorded))
-        let next = try #require(try Logbook.read(at: stage.folder + "/next"))
-        // It does not record again what the last daemon had recorded.
-        #expect(next.events.map(\.event) == [lost])
-        #expect(next.thawing == nil)
-        driver.resume(recovered)
-        while !driver.isIdle { _ = try stage.loop.runOnce(timeout: .zero) }
-        #expect(stage.observer.events.last == lost)
-        #expect(performer.effects.contains { $0.effect == .thaw(run, attempt: attempt) })
     }
 
     @Test("a snapshot is saved after all events are handled and all effects performed: it contains neither")

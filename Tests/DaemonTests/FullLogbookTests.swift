@@ -13,8 +13,6 @@ import Testing
 struct FullLogbookTests {
     private final class Performer: EffectPerforming {
         func perform(_ effect: Effect, _ id: EffectID) {}
-        func thawAhead(_ run: RunID, attempt: Int) -> Bool { false }
-        func endThawAhead(_ run: RunID, attempt: Int) {}
     }
 
     private final class Stage {

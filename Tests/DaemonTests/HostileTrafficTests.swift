@@ -27,6 +27,46 @@ struct HostileTrafficTests {
         }
     }
 
+    private static let neverCloses = """
+        kept = []
+        def serve(connection):
+            kept.append(connection)
+            while data := connection.recv(65536):
+                connection.sendall(data)
+        run()
+        """
+    private static let readsSlowly = """
+        import time
+        def serve(connection):
+            while data := connection.recv(1):
+                connection.sendall(data)
+                time.sleep(0.01)
+        run()
+        """
+
+    @Test(
+        "a server that never closes its connections, or reads slowly, delays neither a deadline of another app nor a query (L7, L50)",
+        arguments: [neverCloses, readsSlowly])
+    func keptOpen(program: String) throws {
+        let late = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=300ms", hangs: true)
+        let stage = try TrafficStage(["server": program], beside: ["late": late])
+        let port = try stage.launch()
+        for _ in 0..<3 {
+            var clients = try (0..<8).map { _ in try TrafficClient(port: port) }
+            for client in clients { try client.exchange([1]) }
+            try stage.daemon.waitUntilWatched("server")
+            let launch = try stage.daemon.begin("Launch", "late")
+            for client in clients { try client.send([UInt8](repeating: 2, count: 9)) }
+            #expect(try clients[0].receive(1) == [2])
+            // The descriptors of the server, whose copies the daemon had, are readable from now on.
+            clients = []
+            #expect(try stage.daemon.listed().sorted() == ["late", "server"])
+            let end = try stage.daemon.finish(launch)
+            #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "launch", "\(end)")
+        }
+        #expect(stage.daemon.stop() == .exited(0))
+    }
+
     @Test("the clients of a suspended server that is killed by another program see its end (L50)")
     func killed() throws {
         let stage = try TrafficStage()

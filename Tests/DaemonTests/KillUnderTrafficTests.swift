@@ -19,40 +19,6 @@ struct KillUnderTrafficTests {
         for round in 0..<4 { try stage.play(round) }
         try stage.end()
     }
-
-    @Test(
-        "a server that the killed daemon had thawed before it recorded the input is awake for the next daemon (L50)")
-    func thawed() throws {
-        let root = try TestDaemon.makeFolder()
-        let manifest = TrafficStage.manifest("\(TestDaemon.app) serve \(root)/port")
-        var daemon = try TestDaemon(["server": manifest], root: root)
-        try daemon.launch("server", background: true)
-        try daemon.waitUntil("server", is: "suspended")
-        try daemon.waitUntilWatched("server")
-        // In process-group mode a daemon looks at its start whether suspended apps are stopped.
-        guard let group = try daemon.groupPath("server") else { return }
-        daemon.crash()
-        // What a daemon that is killed between the two leaves behind.
-        let logbook = try MappedFile(at: daemon.runtime + "/logbook", creating: nil)
-        defer { MappedFile.stopCountingOwnEnd() }
-        let copy = root + "/copy"
-        try replaceFile(at: copy, with: logbook.bytes(at: 0, count: logbook.size))
-        let run = try #require(try Logbook.read(at: copy)?.core.runIDs.first)
-        logbook.publish(run.number | Logbook.isThaw, at: Logbook.Word.reading)
-        try writeAll([0x30], to: Descriptor.open(group + "/cgroup.freeze", O_WRONLY), path: group)
-
-        daemon = try daemon.successor()
-        // It may have been awake only before this client was connected.
-        var status = try daemon.status("server")
-        try daemon.eventually("it was awake, and is suspended again") {
-            status = try daemon.status("server")
-            return status["trafficWakes"]?.integerValue == 1 && status["state"]?.stringValue == "suspended"
-        }
-        #expect(status["lastInput"]?["kind"]?.stringValue == "epoll")
-        #expect(status["lastInput"]?["pid"] == nil)
-        let connection = try TrafficClient(port: try #require(UInt16(TestDaemon.text(of: root + "/port"))))
-        try connection.exchange([1, 2, 3])
-    }
 }
 
 /// Many servers, each with a client that stays connected.

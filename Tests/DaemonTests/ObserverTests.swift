@@ -111,7 +111,5 @@ struct ObserverTests {
 
     private final class NoEffects: EffectPerforming {
         func perform(_ effect: Effect, _ id: EffectID) {}
-        func thawAhead(_ run: RunID, attempt: Int) -> Bool { false }
-        func endThawAhead(_ run: RunID, attempt: Int) {}
     }
 }

@@ -40,12 +40,15 @@ final class TrafficStage {
     /// - Parameters:
     ///   - apps: what follows the program above, by app. By default it runs.
     ///   - settings: further sections of the manifests.
+    ///   - manifests: of other apps.
     init(
-        _ apps: [String: String] = ["server": "run()"], _ settings: String = "", asUnprivilegedUser: Bool = false
+        _ apps: [String: String] = ["server": "run()"], _ settings: String = "",
+        beside manifests: [String: String] = [:],
+        asUnprivilegedUser: Bool = false
     ) throws {
         root = try TestDaemon.makeFolder()
         chmod(root, 0o777)
-        var manifests: [String: String] = [:]
+        var manifests = manifests
         for (app, end) in apps {
             let path = "\(root)/\(app).py"
             try replaceFile(at: path, with: Array((Self.program + end + "\n").utf8), mode: 0o644)

@@ -62,30 +62,6 @@ struct HeldSocketTests {
         #expect(harness.state("web") == .suspended)
     }
 
-    @Test("a connection at a held socket thaws a suspended app ahead of the decision, unless Traffic=no (L29, L50)")
-    func thawsAhead() {
-        let ready = Event.socketsReady(Self.web, Harness.connection)
-        func ahead(_ harness: Harness) -> [RunID: Int] {
-            harness.core.thawAhead(of: ready).map { [$0.run: $0.attempt] } ?? [:]
-        }
-        let harness = Self.holder { ($0.role, $0.wakesOnTraffic) = (.worker, true) }
-        #expect(ahead(harness) == [:])
-        harness.launch("web", .background)
-        #expect(ahead(harness) == [:])
-        harness.advance(.seconds(12))
-        let run = harness.run("web")
-        #expect(harness.state("web") == .suspended && ahead(harness) == [run: 1])
-        let mark = harness.mark
-        harness.connect("web")
-        #expect(Array(harness.effects(since: mark).prefix(2)) == [.stopWatchingInput(run), .thaw(run, attempt: 1)])
-        #expect(ahead(harness) == [:])
-
-        let quiet = Self.holder { ($0.role, $0.wakesOnTraffic) = (.worker, false) }
-        quiet.launch("web", .background)
-        quiet.advance(.seconds(12))
-        #expect(quiet.state("web") == .suspended && ahead(quiet) == [:])
-    }
-
     @Test(
         "a connection wakes a suspended app, whatever Traffic= says (L29, L50)",
         arguments: [AppPolicy.Role.app, .worker], [true, false])

@@ -51,67 +51,6 @@ struct TrafficTests {
         #expect(view.trafficWakes == 1 && view.lastInput == Self.request && view.lastInputAt == harness.now)
     }
 
-    @Test(
-        "a thaw ahead of input is what its first effects do: if the app is suspended and watched, for a client only (L50)"
-    )
-    func thawAhead() {
-        func ahead(_ harness: Harness, _ input: Input = Self.request, attempt: Int = 1) -> [Int] {
-            let found = harness.core.thawAhead(of: .run(harness.run("web"), .inputArrived(attempt: attempt, input)))
-            return [found?.attempt].compactMap { $0 }
-        }
-        let harness = Self.server { $0.wakeThreshold = AppPolicy.WakeThreshold(bytes: 100) }
-        harness.launch("web")
-        #expect(ahead(harness, attempt: 0) == [])
-        harness.suspend("web")
-        #expect(ahead(harness) == [1])
-        // It changes nothing.
-        #expect(harness.state("web") == .suspended)
-        #expect(ahead(harness, attempt: 2) == [])
-        var (small, own, end) = (Self.request, Self.request, Self.request)
-        small.bytes = 99
-        own.source = .own
-        (end.bytes, end.isEnd) = (0, true)
-        for input in [small, own, end] { #expect(ahead(harness, input) == [], "\(input)") }
-        #expect(harness.core.thawAhead(of: .deadlineReached) == nil)
-        Self.arrive(harness)
-        #expect(ahead(harness) == [])
-
-        let quiet = Harness("web") { $0.wakesOnTraffic = false }
-        quiet.suspend("web")
-        var full = Self.request
-        full.isHalfFull = true
-        #expect(ahead(quiet, full) == [])
-        let ending = Self.server()
-        ending.suspend("web")
-        let arrived = Event.run(ending.run("web"), .inputArrived(attempt: 1, Self.request))
-        #expect(ending.core.thawAhead(of: arrived) != nil)
-        ending.handle(.shutdownRequested(immediately: false))
-        #expect(ending.core.thawAhead(of: arrived) == nil)
-    }
-
-    @Test("a run is thawed ahead of events that concern other apps, or that can only end or wake it (L50)")
-    func overtakes() {
-        let harness = Self.server()
-        harness.register("other")
-        harness.launch("other", .background)
-        harness.suspend("web")
-        let (run, other) = (harness.run("web"), harness.run("other"))
-        func mayOvertake(_ event: Event) -> Bool { harness.core.mayBeOvertaken(event, by: run) }
-        let passed: [Event] = [
-            .run(other, .heartbeat), .socketsReady(id("other"), Self.request), .deadlineReached,
-            .memoryMeasured(harness.kernel.reading), .pressureStalled(.critical),
-            .run(run, .inputWatched(attempt: 1, InputWatch(watched: 1))),
-            .run(run, .footprintMeasured(attempt: 1, memory: 1)),
-        ]
-        for event in passed { #expect(mayOvertake(event), "\(event)") }
-        let others: [Event] = [
-            .run(run, .heartbeat), .run(run, .freezeLost(attempt: 1)), .socketsReady(id("web"), Self.request), .locked,
-            .unregistered(id("other")),
-            .shutdownRequested(immediately: false), .sleepRequested, .recovered,
-        ]
-        for event in others { #expect(!mayOvertake(event), "\(event)") }
-    }
-
     @Test("an app that input has woken is suspended when it is idle, and after 30s in any case, without a kill (L50)")
     func endsWithWork() {
         let harness = Self.server()

@@ -22,7 +22,7 @@ struct SocketDescriberTests {
         }
         let describer = SocketDescriber()
         let (inode, socket) = try known(reader)
-        let description = try #require(describer.ask(inode, socket)?.answer())
+        let description = try #require(describer.describe(inode, socket))
         var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
         withUnsafeMutablePointer(to: &address) { pointer in
             _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(writer, $0, &size) }
@@ -31,14 +31,10 @@ struct SocketDescriberTests {
         #expect(description.bytes > 0)
         // Nothing waits there, and another socket has that inode.
         let (other, empty) = try known(writer)
-        #expect(try #require(describer.ask(other, empty)).answer() == nil)
-        #expect(try #require(describer.ask(other, socket)).answer() == nil)
-        // An answer that was not read is not taken for the next one, and none is read twice.
-        #expect(describer.ask(inode, socket) != nil)
-        #expect(try #require(describer.ask(other, empty)).answer() == nil)
-        let question = try #require(describer.ask(inode, socket))
-        #expect(question.answer() == description)
-        #expect(question.answer() == nil)
+        #expect(describer.describe(other, empty) == nil)
+        #expect(describer.describe(other, socket) == nil)
+        // Each answer is read.
+        #expect(describer.describe(inode, socket) == description)
     }
 }
 

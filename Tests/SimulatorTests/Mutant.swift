@@ -11,7 +11,6 @@ struct Mutant: DecidingCore {
     let handling: Break
     var changesView: ((AppView) -> AppView)?
     var changesDeadline: ((Instant?, Instant) -> Instant?)?
-    var changesThawAhead: ((Mutant, Event) -> (run: RunID, attempt: Int)?)?
     /// The fault at a recovery.
     var recovering: ((inout Mutant) -> Void)?
     /// When the last event came.
@@ -58,10 +57,6 @@ struct Mutant: DecidingCore {
         }
     }
 
-    func mayBeOvertaken(_ event: Event, by run: RunID) -> Bool { core.mayBeOvertaken(event, by: run) }
-    func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
-        changesThawAhead.map { $0(self, event) } ?? core.thawAhead(of: event)
-    }
     var nextDeadline: Instant? {
         guard let changesDeadline else { return core.nextDeadline }
         return changesDeadline(core.nextDeadline, now)
@@ -115,12 +110,7 @@ struct MutantCase: Sendable, CustomTestStringConvertible {
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable (Event) -> Event?
     ) -> MutantCase {
         MutantCase(name: name, rule: rule) { core, _ in
-            var mutant = Mutant(core: core) { mutant, event, now in
-                change(event).map { mutant.core.handle($0, at: now) } ?? []
-            }
-            // It thaws no app for what it does not see.
-            mutant.changesThawAhead = { mutant, event in change(event).flatMap { mutant.core.thawAhead(of: $0) } }
-            return mutant
+            Mutant(core: core) { mutant, event, now in change(event).map { mutant.core.handle($0, at: now) } ?? [] }
         }
     }
 

@@ -76,7 +76,7 @@ extension MutantCase {
         },
         MutantCase(name: "serves no other app for 5 s once an app has many descriptors with input", rule: .inputWakes) {
             core, _ in
-            var mutant = Mutant(core: core) { mutant, event, now in
+            Mutant(core: core) { mutant, event, now in
                 guard let input = input(event) else { return mutant.core.handle(event, at: now) }
                 let milliseconds = Int(now.sinceOrigin / .milliseconds(1))
                 if input.descriptor >= 64 {
@@ -86,19 +86,10 @@ extension MutantCase {
                 }
                 return mutant.core.handle(event, at: now)
             }
-            mutant.changesThawAhead = { mutant, event in
-                let isIgnored = Int(mutant.now.sinceOrigin / .milliseconds(1)) < mutant.count
-                return isIgnored && input(event).map { $0.descriptor < 64 } ?? false
-                    ? nil : mutant.core.thawAhead(of: event)
-            }
-            return mutant
         },
     ]
 
     private static let stays: [MutantCase] = [
-        .events("takes an app for suspended that the last daemon has thawed", .suspendedIsFrozen) { event in
-            input(event) == .notRecorded ? nil : event
-        },
         .effects("lets an app that is woken too often stay awake twice as long", .quickTurnsAreBounded) {
             effects, _, _ in
             effects.map { effect in

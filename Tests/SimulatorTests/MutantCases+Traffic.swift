@@ -84,19 +84,6 @@ extension MutantCase {
             work.unread += 1
             return .run(run, .workMeasured(work))
         },
-        MutantCase(name: "thaws ahead of any input", rule: .thawsAheadAreDecided) { core, _ in
-            Mutant(
-                core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
-                changesThawAhead: { _, event in
-                    guard case .run(let run, .inputArrived(let attempt, _)) = event else { return nil }
-                    return (run, attempt)
-                })
-        },
-        MutantCase(name: "lets clients wait for the decision", rule: .clientsAreFirst) { core, _ in
-            Mutant(
-                core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
-                changesThawAhead: { _, _ in nil })
-        },
         .events("takes the processor time alone for a whole measurement", .workKeepsAwake) { event in
             guard case .run(let run, .workMeasured(var work)) = event, work.isBrief else { return event }
             work.isBrief = false

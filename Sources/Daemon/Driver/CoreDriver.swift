@@ -6,11 +6,6 @@ import Systemd
 protocol EventSink: AnyObject {
     /// Records an event and hands it to the core: at once, or after the event that the core is handling.
     func send(_ event: Event)
-    /// Sends an event of which not all is known yet. If it thaws a run for a client, the rest is found out after that.
-    /// - Parameters:
-    ///   - event: with all that the core's decision depends on.
-    ///   - complete: returns it with all that is recorded.
-    func send(_ event: Event, completedBy complete: () -> Event)
     /// Runs `body`. All events that it sends are recorded before the core handles the first of them.
     func batch(_ body: () -> Void)
     /// Whether the app was notified that it is in the background and has not answered yet.
@@ -25,11 +20,6 @@ protocol EventSink: AnyObject {
 protocol EffectPerforming: AnyObject {
     /// - Parameter id: stays the same if this daemon dies meanwhile and the next one performs the effect again.
     func perform(_ effect: Effect, _ id: EffectID)
-    /// Thaws a run at which input arrived. The core has not handled the event yet; its first effects end the watch and thaw.
-    /// - Returns: whether it is thawed.
-    func thawAhead(_ run: RunID, attempt: Int) -> Bool
-    /// The core has handled the event, and its effects are performed.
-    func endThawAhead(_ run: RunID, attempt: Int)
 }
 
 /// Identifies an effect across daemons. Later effects have greater IDs.
@@ -60,11 +50,11 @@ final class CoreDriver: EventSink {
     private var timer: Systemd.Timer?
     /// Armed while the logbook cannot be written.
     private var logbookTimer: Systemd.Timer?
-    private var queue: [Waiting] = []
+    private var queue: [(event: Event, at: Instant)] = []
     /// The position in `queue` of the next event.
     private var next = 0
     /// The last event that the core has handled, until all its effects are performed.
-    private var handled: Waiting?
+    private var handled: Event?
     /// The rest of the work in later turns: before more is read from apps and before other work.
     private lazy var continuation = DeferredCall(loop: loop, kind: .decisions) { [weak self] in self?.continueLater() }
     private var effects: [Effect] = []
@@ -82,23 +72,9 @@ final class CoreDriver: EventSink {
     private var performer: (any EffectPerforming)?
     private var observers: [any LifecycleObserver] = []
 
-    /// An event that the core has not handled, or whose effects are not all performed.
-    private struct Waiting {
-        var event: Event
-        var at: Instant
-        /// The run that was thawed for it before events that came earlier were handled, and the freeze.
-        var thaw: (run: RunID, attempt: Int)?
-    }
-
     /// The most events that wait for a later turn. If more come, they are handled in the turn in which they come, so that
     /// sources are not read faster than the core handles what they send.
     static let maximumBacklog = 4096
-    /// Behind more events, input waits for its turn.
-    static let maximumOvertaken = 1024
-    /// In this time most apps answer what has thawed them.
-    private static let timeForAnswer = Duration.milliseconds(1)
-    /// The same while work waits, as it often does with many apps. Most small servers answer within 100 µs.
-    private static let timeForAnswerIfWorkWaits = Duration.microseconds(200)
 
     init(loop: EventLoop, core: LifecycleCore, logbook: Logbook) throws {
         self.core = core
@@ -130,31 +106,11 @@ final class CoreDriver: EventSink {
 
     // MARK: Events
 
-    func send(_ event: Event) { send(event) { event } }
-
-    func send(_ event: Event, completedBy complete: () -> Event) {
+    func send(_ event: Event) {
         let now = now
-        let thaw = isHandling || isHeld ? nil : thawAhead(of: event)
-        let isBehindOthers = !isIdle
-        if let thaw { thawForClient(thaw.run, thaw.attempt) }
-        // What takes longer follows the thaw: to find out the rest, to record the event, and to decide.
-        let event = complete()
         logbook.append(event, at: now)
-        if thaw != nil { logbook.endThaw() }
-        queue.append(Waiting(event: event, at: now, thaw: isBehindOthers ? thaw : nil))
+        queue.append((event, now))
         if !isHandling { handleQueue() }
-    }
-
-    private func thawForClient(_ run: RunID, _ attempt: Int) {
-        logbook.beginThaw(of: run)
-        _ = performer?.thawAhead(run, attempt: attempt)
-    }
-
-    /// What the core says of the event, also while it has not handled others that may be overtaken.
-    private func thawAhead(of event: Event) -> (run: RunID, attempt: Int)? {
-        guard queue.count - next <= Self.maximumOvertaken, let thaw = core.thawAhead(of: event) else { return nil }
-        if let handled, !core.mayBeOvertaken(handled.event, by: thaw.run) { return nil }
-        return queue[next...].allSatisfy { core.mayBeOvertaken($0.event, by: thaw.run) } ? thaw : nil
     }
 
     func batch(_ body: () -> Void) {
@@ -178,11 +134,7 @@ final class CoreDriver: EventSink {
         holdsDeadlines = true
         // A logbook that was created anew does not have them.
         if recovered.position == nil { for (event, at) in recovered.events { logbook.append(event, at: at) } }
-        queue = recovered.events.map { Waiting(event: $0.event, at: $0.at) }
-        guard let run = recovered.thawing, let attempt = core.freezeAttempt(ofSuspended: run) else { return }
-        // The previous daemon has not recorded what it thawed the run for.
-        send(.run(run, .inputArrived(attempt: attempt, .notRecorded)))
-        logbook.endThaw()
+        queue = recovered.events
     }
 
     /// Continues where the previous daemon stopped: performs the remaining effects of the last event that it handled,
@@ -257,21 +209,20 @@ final class CoreDriver: EventSink {
             performer?.perform(effect, EffectID(event: logbook.eventNumber, index: index))
             if countsEffects { logbook.performed(index) }
         } else if next < queue.count {
-            let waiting = queue[next]
+            let (event, at) = queue[next]
             next += 1
             // Released before the core makes new ones, so that it can use the same memory.
             effects = []
             (performed, performedBefore, countsEffects) = (0, 0, true)
-            effects = core.handle(waiting.event, at: waiting.at)
+            effects = core.handle(event, at: at)
             logbook.beginEffects()
-            handled = waiting
+            handled = event
         } else {
             return false
         }
-        if performed == effects.count, let done = handled {
+        if performed == effects.count, let event = handled {
             handled = nil
-            for observer in observers { observer.observe(done.event) }
-            if let thaw = done.thaw { performer?.endThawAhead(thaw.run, attempt: thaw.attempt) }
+            for observer in observers { observer.observe(event) }
         }
         return true
     }

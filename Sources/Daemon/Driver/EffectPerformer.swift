@@ -73,9 +73,6 @@ final class EffectPerformer: EffectPerforming {
         }
     }
 
-    func thawAhead(_ run: RunID, attempt: Int) -> Bool { runs[run]?.thawAhead(attempt: attempt) ?? false }
-    func endThawAhead(_ run: RunID, attempt: Int) { runs[run]?.endThawAhead(attempt: attempt) }
-
     /// Passes on what an app's own connections report of this.
     private func tell(_ report: Report, _ id: EffectID) {
         switch report {

@@ -34,14 +34,12 @@ final class Logbook {
         static let length = 56
         static let progress = 64
         static let fatalities = 72
-        /// A run: see `beginReading`, and with `isThaw` `beginThaw`.
+        /// A run: see `beginReading`.
         static let reading = 80
         static let firstEvent = 88
         static let writer = 96
         static let entries = 128
     }
-    /// A bit of `Word.reading`.
-    static let isThaw: UInt64 = 1 << 63
     enum Kind: UInt8 { case core = 1, event, record }
 
     static let magic: UInt64 = 0x676f_6c6e_6565_7267  // "greenlog"
@@ -175,7 +173,7 @@ final class Logbook {
         isRecovering = false
         MappedFile.stopCountingOwnEnd()
         file?.publish(0, at: Word.fatalities)
-        // The loss of the message that the previous daemon was reading is recorded as an event now, and so is its thaw.
+        // The loss of the message that the previous daemon was reading is recorded as an event now.
         file?.publish(0, at: Word.reading)
     }
 
@@ -223,15 +221,6 @@ final class Logbook {
         reading = 0
         file?.publish(0, at: Word.reading)
     }
-
-    // MARK: Thaws
-
-    /// A run is thawed for input that is recorded afterwards. If the daemon dies before `endThaw`, the next one takes the run for
-    /// woken by input of which nothing is known.
-    func beginThaw(of run: RunID) { file?.publish(run.number | Self.isThaw, at: Word.reading) }
-
-    /// The input is recorded.
-    func endThaw() { file?.publish(reading, at: Word.reading) }
 
     // MARK: Records
 

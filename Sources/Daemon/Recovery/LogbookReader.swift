@@ -37,8 +37,7 @@ extension Logbook {
         recovered.fatalities = fatalities
         recovered.eventNumber = file.word(at: Word.firstEvent) &+ reading.eventsHandled
         let number = file.word(at: Word.reading)
-        let run = number & ~Logbook.isThaw == 0 ? nil : RunID(number & ~Logbook.isThaw)
-        if number & Logbook.isThaw == 0 { recovered.reading = run } else { recovered.thawing = run }
+        recovered.reading = number == 0 ? nil : RunID(number)
         // Another version's file is replaced: it must not contain events of this version.
         if recovered.warnings.isEmpty, reading.canReplay {
             recovered.position = Position(

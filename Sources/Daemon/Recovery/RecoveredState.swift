@@ -18,8 +18,6 @@ struct RecoveredState {
     var last = Instant.origin
     /// The run whose notify socket was being read: a message of it may be lost.
     var reading: RunID?
-    /// The run that was being thawed for input that is not recorded. It may be thawed.
-    var thawing: RunID?
     /// Events are missing: they are damaged, or another version of greenroomd wrote them. So apps may have answered,
     /// and may have been frozen, thawed, launched or ended since.
     var lacksEvents = false

@@ -153,7 +153,7 @@ final class RunInput {
         self.attempt = attempt
         watcher = run.context.inputs
         let (id, work, describer) = (run.id, run.context.work, watcher.describer)
-        watch.question = { inode in work.socket(inode, of: id).flatMap { describer.ask(inode, $0) } }
+        watch.describe = { inode in work.socket(inode, of: id).flatMap { describer.describe(inode, $0) } }
         watch.knownSocket = { work.socket($0, of: id) }
     }
 
@@ -264,11 +264,6 @@ final class RunInput {
             window.looks += 1
             switch watch.look(next, now: now) {
             case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
-            case .certain(let input, let question):
-                run.send(.inputArrived(attempt: attempt, Input(input))) {
-                    let complete = watch.complete(input, with: question, of: next)
-                    return .inputArrived(attempt: attempt, Input(complete))
-                }
             case .nothing, .asked: break
             case .rests: watcher.rest(token, next)
             }
@@ -284,7 +279,7 @@ final class RunInput {
             if watch.isClosed { return }
             switch answer {
             case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
-            case .nothing, .certain, .asked, .rests: break
+            case .nothing, .asked, .rests: break
             }
         }
     }
@@ -295,15 +290,13 @@ final class RunInput {
         if source == nil { _ = attach() }
     }
 
-    /// Closes all duplicates, as is necessary before a thaw. `stop` does the rest.
-    func closeDuplicates() { watch.close() }
-
     /// Closes all duplicates, and ends the watch.
     /// - Parameter isOver: the processes have ended.
     func stop(isOver: Bool = false) {
         guard !isStopped else { return }
         isStopped = true
-        // Before the descriptor that it watches is closed.
+        // Before the duplicates are closed. They stay in the set as long as the app has copies of them, and the loop would find it
+        // ready again and again, with nothing to take from it.
         source = nil
         answerSource = nil
         watcher.remove(self, token)

@@ -17,7 +17,7 @@ extension RunController {
 
     /// A process was continued while the run is to be frozen.
     func continued(_ stat: ProcessStat) {
-        guard enclosure.path == nil, isFrozen, !isThawedAhead, !stat.isStopped, !stat.isZombie else { return }
+        guard enclosure.path == nil, isFrozen, !stat.isStopped, !stat.isZombie else { return }
         if let attempt = reportedAttempt { return loseFreeze(attempt) }
         // The freeze is under way again.
         lastContinued = context.loop.now()
@@ -27,7 +27,7 @@ extension RunController {
     /// Examines a run that was reported as frozen. If it is not, it is frozen again.
     /// - Parameter scan: a complete search of /proc; `nil`: only the main process is examined.
     func checkFrozen(in scan: ProcessScan? = nil) {
-        guard let attempt = reportedAttempt, isFrozen, !isThawedAhead, enclosure.path == nil else { return }
+        guard let attempt = reportedAttempt, isFrozen, enclosure.path == nil else { return }
         let isStopped: Bool
         if let scan {
             isStopped = (try? enclosure.isStopped(in: scan)) ?? true

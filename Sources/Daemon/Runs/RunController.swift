@@ -42,8 +42,6 @@ final class RunController {
     var isAdopted = false
     /// All processes are frozen, or are about to be.
     private(set) var isFrozen = false
-    /// They run again, and `thaw` follows.
-    private(set) var isThawedAhead = false
     /// As it was measured at the last freeze. Unknown after a restart of the daemon.
     private(set) var frozenFootprint: Footprint?
     private(set) var end = End.none
@@ -148,12 +146,6 @@ final class RunController {
 
     func send(_ event: RunEvent) { context.events.send(.run(id, event)) }
 
-    /// See `EventSink`.
-    func send(_ event: RunEvent, completedBy complete: () -> RunEvent) {
-        let id = id
-        context.events.send(.run(id, event)) { .run(id, complete()) }
-    }
-
     // MARK: Measurements. A group that cannot be read counts as removed.
 
     var isPopulated: Bool { (try? enclosure.isPopulated()) ?? false }
@@ -230,7 +222,6 @@ final class RunController {
 
     private func endFreeze() {
         isFrozen = false
-        isThawedAhead = false
         reportedAttempt = nil
         lastContinued = nil
         freezeProbe = nil
@@ -243,34 +234,13 @@ final class RunController {
         // The core has ended it already: no duplicate may exist while the app runs.
         stopWatchingInput()
         do {
-            if !isThawedAhead { try enclosure.thaw() }
+            try enclosure.thaw()
         } catch {
             return logWarning("\(error)")
         }
         endFreeze()
         connections.thawed()
         send(.thawed(attempt: attempt))
-    }
-
-    /// Thaws all processes for input that has arrived, before the core has handled it: a client waits. `stopWatchingInput` and
-    /// `thaw` follow.
-    /// - Returns: whether they are thawed.
-    func thawAhead(attempt: Int) -> Bool {
-        guard isFrozen, reportedAttempt == attempt, let input else { return false }
-        input.closeDuplicates()
-        // A failure is logged by the attempt that follows.
-        isThawedAhead = (try? enclosure.thaw()) != nil
-        return isThawedAhead
-    }
-
-    /// The core has handled the input for which the run was thawed ahead. If it has not thawed it, because of what it handled
-    /// before, the run counts as continued by others, and the core decides what follows.
-    func endThawAhead(attempt: Int) {
-        guard isThawedAhead, isFrozen, reportedAttempt == attempt else { return }
-        isThawedAhead = false
-        reportedAttempt = nil
-        stopWatchingInput()
-        send(.freezeLost(attempt: attempt))
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in

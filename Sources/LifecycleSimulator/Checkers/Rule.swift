@@ -90,10 +90,6 @@ package enum Rule: String, CaseIterable, Sendable {
     case possibleAnswersAreExcused = "no app is killed for an answer that it may have given while there was no daemon"
     case inputWakes =
         "no suspended app that wakes on traffic has input at or above its threshold for longer than a moment (L50)"
-    case thawsAheadAreDecided =
-        "an app is thawed ahead of its input only if the first effects end its watch and thaw it (L50)"
-    case clientsAreFirst =
-        "an app of which a client waits for nothing else is thawed ahead of the effects of its input (L50)"
     case watchesEndFirst =
         "each suspended app is watched, and no watch outlives a thaw, a kill, or the turn of an end (L50)"
     case turnsAreBounded = "input at one descriptor causes a limited number of effects (L50)"
