@@ -1,15 +1,17 @@
 #include "launcher.h"
-#include "thread.h"
+#include "syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef CLOSE_RANGE_UNSHARE
@@ -17,8 +19,10 @@
 #endif
 
 enum {
-    CHANNEL = 3,         // of the thread, in its own table
-    START_TIMEOUT = 1000 // ms; without the thread, a child gets a copy of the whole table
+    CHANNEL = 3,          // of the launcher, in its own table
+    START_TIMEOUT = 1000, // ms; without the launcher, a child gets a copy of the whole table
+    STACK_SIZE = 32 * 1024,
+    GUARD_SIZE = 64 * 1024, // one page of any size (4, 16 or 64 KiB)
 };
 
 /// What the caller sends as a pointer, together with the descriptors. It exists until the answer arrives.
@@ -41,69 +45,73 @@ union control {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static enum { NOT_STARTED, STARTING, READY, FAILED } state;
 static int channel = -1;
-static int thread_channel = -1; // the other end, until the thread has a table of its own
+static int launcher_channel = -1; // the other end, until the launcher has a table of its own
 static int start_timeout = START_TIMEOUT;
 
 // MARK: Messages
 
 /// Sends a word and descriptors; 0 or -errno.
-static int send_word(int socket, uint64_t word, const int *descriptors, size_t count) {
+CHILD long send_word(int socket, uint64_t word, const int *descriptors, size_t count) {
     union control control;
     struct iovec part = {&word, sizeof word};
     struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
     if (count > 0) {
-        memset(&control, 0, sizeof control);
         header.msg_control = control.bytes;
         header.msg_controllen = CMSG_SPACE(count * sizeof(int));
         struct cmsghdr *message = CMSG_FIRSTHDR(&header);
         message->cmsg_level = SOL_SOCKET;
         message->cmsg_type = SCM_RIGHTS;
         message->cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(message), descriptors, count * sizeof(int));
+        for (size_t i = 0; i < count; i++)
+            ((int *)CMSG_DATA(message))[i] = descriptors[i];
     }
-    ssize_t sent;
+    long sent;
     do
-        sent = sendmsg(socket, &header, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -errno : 0;
+        sent = raw3(SYS_sendmsg, socket, &header, MSG_NOSIGNAL);
+    while (sent == -EINTR);
+    return sent < 0 ? sent : 0;
 }
 
 /// Receives a word and descriptors. 1, 0 at the end, or -errno.
-static int receive_word(int socket, uint64_t *word, int *descriptors, size_t *count) {
+CHILD long receive_word(int socket, uint64_t *word, int *descriptors, size_t *count) {
     union control control;
     struct iovec part = {word, sizeof *word};
     struct msghdr header = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    ssize_t length;
+    long length;
     do
-        length = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-    while (length < 0 && errno == EINTR);
+        length = raw3(SYS_recvmsg, socket, &header, MSG_CMSG_CLOEXEC);
+    while (length == -EINTR);
     *count = 0;
     if (length <= 0)
-        return length < 0 ? -errno : 0;
-    for (struct cmsghdr *message = CMSG_FIRSTHDR(&header); message; message = CMSG_NXTHDR(&header, message)) {
-        if (message->cmsg_level != SOL_SOCKET || message->cmsg_type != SCM_RIGHTS)
-            continue;
+        return length;
+    struct cmsghdr *message = CMSG_FIRSTHDR(&header);
+    if (message && message->cmsg_level == SOL_SOCKET && message->cmsg_type == SCM_RIGHTS) {
         *count = (message->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(descriptors, CMSG_DATA(message), *count * sizeof(int));
+        for (size_t i = 0; i < *count; i++)
+            descriptors[i] = ((int *)CMSG_DATA(message))[i];
     }
     return length == sizeof *word ? 1 : -EPROTO;
 }
 
-// MARK: The thread
+// MARK: The launcher
 
-/// Gives this thread a table of its own, with `CHANNEL` and the standard descriptors; 0 or -errno.
-static int take_table(int socket) {
+/// Gives this process a table of its own, with `CHANNEL` and the standard descriptors; 0 or -errno.
+CHILD long take_table(int socket) {
     // Higher numbers are neither copied nor closed, except for the rest of a block of 64.
-    if (syscall(SYS_close_range, (unsigned)socket + 1, ~0U, CLOSE_RANGE_UNSHARE) < 0)
-        return -errno;
-    if (socket != CHANNEL && dup3(socket, CHANNEL, O_CLOEXEC) < 0)
-        return -errno;
-    return syscall(SYS_close_range, CHANNEL + 1, ~0U, 0) < 0 ? -errno : 0;
+    long result = raw3(SYS_close_range, (unsigned)socket + 1, ~0U, CLOSE_RANGE_UNSHARE);
+    if (result < 0)
+        return result;
+    if (socket != CHANNEL) {
+        result = raw3(SYS_dup3, socket, CHANNEL, O_CLOEXEC);
+        if (result < 0)
+            return result;
+    }
+    return raw3(SYS_close_range, CHANNEL + 1, ~0U, 0);
 }
 
 /// Performs a call and answers it.
-static void perform(struct call *call, const int *received, size_t count) {
+CHILD void perform(struct call *call, const int *received, size_t count) {
     size_t next = 0;
     for (size_t i = 0; i < call->count; i++)
         if (call->numbers[i] == SENT)
@@ -112,27 +120,51 @@ static void perform(struct call *call, const int *received, size_t count) {
     long result = call->function(call->argument, call->numbers, &returned);
     // The caller has them open too, so this is never the close that can linger.
     for (size_t i = 0; i < count; i++)
-        close(received[i]);
+        raw1(SYS_close, received[i]);
     // Without its descriptor if the kernel refuses to send one (ETOOMANYREFS, unix(7)).
     if (returned < 0 || send_word(CHANNEL, (uint64_t)result, &returned, 1) < 0)
         send_word(CHANNEL, (uint64_t)result, NULL, 0);
     if (returned >= 0)
-        close(returned);
+        raw1(SYS_close, returned);
 }
 
-static void *serve(void *argument) {
+CHILD __attribute__((noreturn)) void serve(void *argument) {
     int socket = (int)(intptr_t)argument;
-    pthread_setname_np(pthread_self(), "launcher");
-    int error = take_table(socket);
-    send_word(error < 0 ? socket : CHANNEL, (uint64_t)(int64_t)error, NULL, 0);
-    if (error < 0)
-        return NULL;
+    raw5(SYS_prctl, PR_SET_NAME, "launcher", 0, 0, 0);
+    long error = take_table(socket);
+    send_word(error < 0 ? socket : CHANNEL, (uint64_t)error, NULL, 0);
     uint64_t word;
     int received[LAUNCHER_CAPACITY];
     size_t count;
-    while (receive_word(CHANNEL, &word, received, &count) == 1)
+    // The end of the channel is the end of the caller, or its execve(2).
+    while (error == 0 && receive_word(CHANNEL, &word, received, &count) == 1)
         perform((struct call *)(uintptr_t)word, received, count);
-    return NULL;
+    for (;;)
+        raw1(SYS_exit_group, 0);
+}
+
+/// Starts the launcher with a socket of the caller's table; 0 or -errno.
+static long create(int socket) {
+    static uint8_t *stack;
+    if (!stack) {
+        size_t size = GUARD_SIZE + STACK_SIZE;
+        uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+            return -errno;
+        if (mprotect(memory, GUARD_SIZE, PROT_NONE) < 0) {
+            int error = -errno;
+            munmap(memory, size);
+            return error;
+        }
+        stack = memory; // also of the next launcher, if this one is killed
+    }
+    // They stay blocked in the launcher: Ctrl-C in a terminal is for the caller. libc's internal ones are among them.
+    uint64_t all = ~(uint64_t)0, before = 0;
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    long top = (long)(stack + GUARD_SIZE + STACK_SIZE);
+    long pid = raw_clone(SYS_clone, CLONE_VM | CLONE_FILES | SIGCHLD, top, 0, serve, (void *)(intptr_t)socket);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+    return pid < 0 ? pid : 0;
 }
 
 // MARK: The caller
@@ -140,9 +172,16 @@ static void *serve(void *argument) {
 static void close_channels(void) {
     if (channel >= 0)
         close(channel);
-    if (thread_channel >= 0)
-        close(thread_channel);
-    channel = thread_channel = -1;
+    if (launcher_channel >= 0)
+        close(launcher_channel);
+    channel = launcher_channel = -1;
+}
+
+/// There is no launcher any more.
+static void reset(void) {
+    close_channels();
+    state = NOT_STARTED;
+    start_timeout = START_TIMEOUT;
 }
 
 static void start(void) {
@@ -150,24 +189,21 @@ static void start(void) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return; // the next call tries again
     channel = ends[0];
-    thread_channel = ends[1];
+    launcher_channel = ends[1];
     state = STARTING;
-    if (thread_start(serve, (void *)(intptr_t)thread_channel) < 0) {
-        close_channels();
-        state = NOT_STARTED;
-    }
+    if (create(launcher_channel) < 0)
+        reset();
 }
 
-/// The memory of a fork(2) has the state of this thread, and not the thread.
+/// The child of a fork(2) has a copy of the state, and no launcher.
 static void reset_after_fork(void) {
-    close_channels();
-    state = NOT_STARTED;
+    reset();
     pthread_mutex_init(&mutex, NULL);
 }
 
 static void register_fork_handler(void) { pthread_atfork(NULL, NULL, reset_after_fork); }
 
-/// Whether the thread has a table of its own.
+/// Whether the launcher has a table of its own.
 static bool is_ready(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_fork_handler);
@@ -191,9 +227,9 @@ static bool is_ready(void) {
     bool is_started = receive_word(channel, &word, none, &received) == 1 && word == 0;
     state = is_started ? READY : FAILED;
     if (is_started) {
-        // Its table has a copy. From now on the end of the thread is the end of the channel.
-        close(thread_channel);
-        thread_channel = -1;
+        // Its table has a copy. From now on the end of the launcher is the end of the channel.
+        close(launcher_channel);
+        launcher_channel = -1;
     } else {
         close_channels();
     }
@@ -224,10 +260,13 @@ static int exchange(struct call *call, const int *numbers, long *result, int *re
     int reserved = fcntl(channel, F_DUPFD_CLOEXEC, 3);
     if (reserved < 0)
         return -errno;
-    int error = send_word(channel, (uint64_t)(uintptr_t)call, sent, count);
+    long error = send_word(channel, (uint64_t)(uintptr_t)call, sent, count);
     if (error < 0) {
         close(reserved);
-        return error;
+        // It was killed, and the next call starts another one.
+        if (error == -EPIPE)
+            reset();
+        return (int)error;
     }
     struct pollfd polled = {.fd = channel, .events = POLLIN};
     while (poll(&polled, 1, -1) < 0 && errno == EINTR)
@@ -235,15 +274,14 @@ static int exchange(struct call *call, const int *numbers, long *result, int *re
     close(reserved);
     uint64_t word;
     int answered[LAUNCHER_CAPACITY];
-    int received = receive_word(channel, &word, answered, &count);
+    long received = receive_word(channel, &word, answered, &count);
     if (received == 1) {
         *result = (long)word;
         *returned = count > 0 ? answered[0] : -1;
         return 0;
     }
-    // The thread has ended, which it never does: the call may have been performed.
-    close_channels();
-    state = FAILED;
+    // It was killed: the call may have been performed.
+    reset();
     *result = -EIO;
     *returned = -1;
     return 0;

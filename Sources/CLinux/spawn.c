@@ -12,7 +12,8 @@
 //     setting the child's would change the daemon's (__set_oom_adj() in fs/proc/base.c).
 // The block of arguments is a shared mapping in both cases, so that both kinds of children report in the same way.
 //
-// The child is created by a thread with a descriptor table of its own, and so gets a copy of that table (launcher.h).
+// The child is created by a process with a descriptor table of its own, and so gets a copy of that table (launcher.h). Its parent is
+// this process nevertheless.
 
 #include "clinux_process.h"
 #include "clinux_spawn.h"
@@ -360,22 +361,26 @@ static struct block *fill(struct arena arena, const struct clinux_spawn_request 
 }
 
 /// Ignores errors: the child does the same and reports them.
-static void move_into_cgroup(int cgroup, int pid) {
-    int file = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+CHILD void move_into_cgroup(int cgroup, long pid) {
+    long file = raw4(SYS_openat, cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
     if (file < 0)
         return;
-    dprintf(file, "%d", pid);
-    close(file);
+    char digits[PID_DIGITS * 2];
+    raw3(SYS_write, file, digits, write_number(digits, pid));
+    raw1(SYS_close, file);
 }
 
 /// Calls clone3, or clone if a sandbox forbids clone3 (container runtimes return ENOSYS or EPERM). After clone the child
 /// joins its cgroup itself, before anything else.
-static long create_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
-    uint64_t memory = copy_memory ? 0 : CLONE_VM;
+/// - `parent`: CLONE_PARENT, or 0. All signals are blocked.
+CHILD long create_child(struct block *block, uint8_t *stack, bool copy_memory, uint64_t parent, int *pidfd) {
+    uint64_t common = (copy_memory ? 0 : CLONE_VM) | CLONE_PIDFD | parent;
+    // With CLONE_PARENT it is that of the caller.
+    uint64_t exit_signal = parent ? 0 : SIGCHLD;
     struct clone_args args = {
-        .flags = memory | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | (block->cgroup >= 0 ? CLONE_INTO_CGROUP : 0),
+        .flags = common | CLONE_CLEAR_SIGHAND | (block->cgroup >= 0 ? CLONE_INTO_CGROUP : 0),
         .pidfd = (uintptr_t)pidfd,
-        .exit_signal = SIGCHLD,
+        .exit_signal = exit_signal,
         .stack = (uintptr_t)stack,
         .stack_size = STACK_SIZE,
         .cgroup = block->cgroup >= 0 ? (uint64_t)block->cgroup : 0,
@@ -384,12 +389,12 @@ static long create_child(struct block *block, uint8_t *stack, bool copy_memory, 
     if (pid != -ENOSYS && pid != -EPERM)
         return pid;
     block->join_cgroup = block->cgroup >= 0;
-    long flags = (long)(memory | CLONE_PIDFD | SIGCHLD);
+    long flags = (long)(common | exit_signal);
     pid = raw_clone(SYS_clone, flags, (long)(stack + STACK_SIZE), (long)pidfd, child, block);
     // The parent moves the child too, so that it is in the group when this function returns: the group may be frozen or
     // killed from then on.
     if (pid > 0 && block->join_cgroup)
-        move_into_cgroup(block->cgroup, (int)pid);
+        move_into_cgroup(block->cgroup, pid);
     return pid;
 }
 
@@ -398,7 +403,7 @@ static long create_child(struct block *block, uint8_t *stack, bool copy_memory, 
 static long create_with_blocked_signals(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
     uint64_t all = ~(uint64_t)0, before = 0;
     raw4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-    long pid = create_child(block, stack, copy_memory, pidfd);
+    long pid = create_child(block, stack, copy_memory, 0, pidfd);
     raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
     return pid;
 }
@@ -409,23 +414,24 @@ struct creation {
     bool copy_memory;
 };
 
-/// On the launcher's thread.
-static long create_from_launcher(void *argument, const int *numbers, int *returned) {
+/// In the launcher, where all signals are blocked. The child is a child of this process (CLONE_PARENT).
+CHILD long create_from_launcher(void *argument, const int *numbers, int *returned) {
     struct creation *creation = argument;
     struct block *block = creation->block;
     block->report = numbers[0];
     block->cgroup = numbers[1];
-    memcpy(block->standard, numbers + 2, sizeof block->standard);
-    if (block->passed_count > 0)
-        memcpy(block->passed, numbers + 5, block->passed_count * sizeof(int));
+    for (int i = 0; i < 3; i++)
+        block->standard[i] = numbers[2 + i];
+    for (size_t i = 0; i < block->passed_count; i++)
+        block->passed[i] = numbers[5 + i];
     int pidfd = -1;
-    long pid = create_with_blocked_signals(block, creation->stack, creation->copy_memory, &pidfd);
+    long pid = create_child(block, creation->stack, creation->copy_memory, CLONE_PARENT, &pidfd);
     // The kernel also writes the number of a pidfd that it closes again because the child cannot be created.
     *returned = pid > 0 ? pidfd : -1;
     return pid;
 }
 
-/// Creates the child from the launcher's thread; from this one if that is impossible: then the child gets a copy of the whole
+/// Creates the child from the launcher; from this process if that is impossible: then the child gets a copy of the whole
 /// descriptor table.
 static long start_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
     int numbers[LAUNCHER_CAPACITY];

@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 package import Posix
 
-/// Starts the thread from which processes are created (launcher.h). `startProcess` does so too; but the thread never waits for
-/// descriptors of other programs if it starts before this process has any.
+/// Starts the process that creates processes (launcher.h). `startProcess` does so too; but it never waits for descriptors of other
+/// programs if it starts before this process has any. The thread that calls this is the parent of all processes that are started.
 package func prepareStarts() { clinux_spawn_prepare() }
 
 /// Starts a process and returns before it has executed its program; `StartingProcess.outcome()` reports the result.

@@ -4,7 +4,7 @@ import Posix
 import TestKit
 import Testing
 
-/// Processes are created by a thread with a descriptor table of its own.
+/// Processes are created by a process with a descriptor table of its own, which shares the memory of this one.
 @Suite("Descriptors of this process at a launch")
 struct LauncherTests {
     /// What each descriptor of this process refers to, by number.
@@ -55,7 +55,7 @@ struct LauncherTests {
                     resourceLimits: [ResourceLimit(resource: Int32(RLIMIT_CORE.rawValue), soft: 2, hard: 1)]),
                 SpawnRequest(executable: "/bin/true", cgroup: .notOpen),
             ]
-            // The thread and its channel exist from the first launch on.
+            // The launcher and its channel exist from the first launch on.
             prepareStarts()
             let before = try table()
             for request in requests {
@@ -93,6 +93,32 @@ struct LauncherTests {
             var failed: UnsafeMutableRawPointer?
             pthread_join(thread, &failed)
             #expect(failed == nil)
+        }
+    }
+
+    /// The children of this process that create processes and have not ended.
+    private func launchers() throws -> [Int32] {
+        try ProcFS().pids().compactMap { try ProcFS().stat(of: $0) }
+            .filter { $0.parent == getpid() && $0.comm == "launcher" && !$0.isDead }.map(\.pid)
+    }
+
+    @Test("signals for all processes of a terminal do not end the launcher; if it is killed, another one follows")
+    func signals() throws {
+        try inOwnProcess {
+            let request = SpawnRequest(executable: "/bin/cat", arguments: ["/proc/self/stat"])
+            func parentOfNext() throws -> Int32? { ProcessStat(parsing: Array(try run(request).output.utf8))?.parent }
+            // Each process is a child of this one.
+            #expect(try parentOfNext() == getpid())
+            let first = try launchers()
+            #expect(first.count == 1)
+            for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP] { kill(first[0], signal) }
+            #expect(try parentOfNext() == getpid())
+            #expect(try launchers() == first)
+            kill(first[0], SIGKILL)
+            try eventually("the launcher has ended") { try launchers().isEmpty }
+            // This process creates the next one itself.
+            for _ in 0..<2 { #expect(try parentOfNext() == getpid()) }
+            #expect(try launchers().count == 1)
         }
     }
 }

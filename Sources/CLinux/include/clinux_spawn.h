@@ -82,8 +82,8 @@ struct clinux_spawn_report {
     int32_t interpreter_missing;
 };
 
-/// Starts the thread from which processes are created. The first start of a process does so too. Called before this process
-/// has descriptors of other programs, it never waits for them (launcher.h).
+/// Starts the process that creates processes (launcher.h). The first start of a process does so too. Called before this process has
+/// descriptors of other programs, it never waits for them. Call it from the first thread: it is the parent.
 void clinux_spawn_prepare(void);
 /// Starts a process and returns at once; 0 or -errno.
 int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn_start *start);

@@ -8,8 +8,6 @@ func prepareProcess() {
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
     lockMemory()
-    // Before the first descriptor of an app arrives.
-    prepareStarts()
 }
 
 /// Keeps what the daemon uses of its code and data in memory. While the machine thrashes, to read a page of its own code again takes

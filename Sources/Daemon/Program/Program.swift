@@ -74,6 +74,8 @@ final class Program {
         let containment = try Containment(
             mode: ContainmentMode.detect(preferredRoot: options.cgroup, name: name), name: name)
         groupLock = try Startup.lockGroups(containment, descriptors)
+        // Before the first descriptor of an app arrives, and after this process has moved into its own group.
+        prepareStarts()
         recovered = Startup.readState(folders, journal, receipts, containment)
         let orphans = OrphanedApps(containment: containment, journal: journal, receipts: receipts)
         let core = Startup.core(&recovered, orphans, receipts, loop)

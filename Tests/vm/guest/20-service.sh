@@ -6,8 +6,9 @@ check "apps are in delegated cgroups with all controllers" \
     has "$(journal | grep 'is ready')" "cgroup v2, delegated, controllers memory cpu io pids"
 check "there is no warning about pressure triggers" fails grep 'PSI trigger' <(journal)
 check "the daemon is protected from the kernel's OOM killer" same "$(cat /proc/"$daemon"/oom_score_adj)" -900
-check "the daemon is the only process in its cgroup" \
-    same "$(cat /sys/fs/cgroup/greenroom.slice/greenroomd.service/cgroup.procs)" "$daemon"
+check "the daemon and its launcher are the only processes in its cgroup" \
+    same "$(ps -o comm= -p "$(paste -sd, /sys/fs/cgroup/greenroom.slice/greenroomd.service/cgroup.procs)" | sort | xargs)" \
+    "greenroomd launcher"
 check "NoNewPrivileges is not set for the daemon" grep -q '^NoNewPrivs:.0' /proc/"$daemon"/status
 check "the daemon does not have CAP_SYS_ADMIN" \
     same "$(( 0x$(awk '/^CapBnd/ { print $2 }' /proc/"$daemon"/status) >> 21 & 1 ))" 0

@@ -8,17 +8,22 @@ for app in load1 load2; do manifest $app "ready"; done
 manifest resident "ready"
 # An app whose main process is not the process that was launched (MAINPID=).
 manifest mover "orphan ready"
+# An app that the kernel ends with its parent.
+printf '%s\n' '[App]' 'ExecStart=/usr/bin/setpriv --pdeathsig TERM /bin/sleep infinity' >$apps/tied.app
 mkdir -p /etc/greenroom/greenroom.conf.d
 printf '%s\n' '[Manager]' ForegroundLimit=2 >/etc/greenroom/greenroom.conf.d/test.conf
 ctl reload >/dev/null
 ctl launch resident --background >/dev/null
 ctl launch mover --background >/dev/null
+ctl launch tied --background >/dev/null
 ctl launch web >/dev/null
 check "the app with the ticks is launched" ctl launch ticker
 check "the web server is active too" is web active
 check "resident is suspended" wait_for 20 is resident suspended
 wait_for 20 is mover suspended
 pids() { for app in web ticker resident mover; do pid $app; done; }
+check "the app that ends with its parent has asked for it" wait_for 20 eval 'same "$(cat /proc/"$(pid tied)"/comm)" sleep'
+tied=$(pid tied)
 before=$(pids) daemon=$(property greenroomd MainPID)
 
 rm -f /run/vm-test/enough
@@ -43,6 +48,7 @@ check "the daemon has the same process ID and executes the new program" eval \
     "same \$(property greenroomd MainPID) $daemon && [ /proc/$daemon/exe -ef /usr/bin/greenroomd ]"
 check "the daemon is active" systemctl is-active greenroomd
 check "every app has the same process, and the suspended app is frozen" eval 'same "$(pids)" "$before" && frozen resident'
+check "an app that ends with its parent has the same process" same "$(pid tied)" "$tied"
 echo "restart" >/run/vm-test/phase
 check "systemctl restart succeeds" systemctl restart greenroomd
 check "the daemon has another process ID" fails same "$(property greenroomd MainPID)" "$daemon"
@@ -85,6 +91,6 @@ for app in load1 load2; do
         test $((receipts - early)) -le "$launches" -a "$launches" -le "$receipts"
 done
 check "the app with another main process is still suspended" eval "is mover suspended && frozen mover"
-for app in web ticker resident mover; do ctl terminate $app >/dev/null 2>&1; done
-rm -rf $apps/{load1,load2,resident,mover,web,ticker}.app /srv/web /etc/greenroom/greenroom.conf.d
+for app in web ticker resident mover tied; do ctl terminate $app >/dev/null 2>&1; done
+rm -rf $apps/{load1,load2,resident,mover,web,ticker,tied}.app /srv/web /etc/greenroom/greenroom.conf.d
 ctl reload >/dev/null
