@@ -89,6 +89,16 @@ package final class SharedDescriptor: Sendable, Equatable {
     package static func == (left: SharedDescriptor, right: SharedDescriptor) -> Bool { left === right }
 }
 
+/// Opens those of the descriptors 0, 1 and 2 that are closed on /dev/null. Called before anything else is opened: another file
+/// would get such a number, and what is written to standard error would be written to it.
+package func openStandardDescriptors() throws(SystemError) {
+    for number: Int32 in 0...2 where fcntl(number, F_GETFD) < 0 {
+        let lowest = open("/dev/null", O_RDWR)
+        try checkErrno(lowest, "open", "/dev/null")
+        precondition(lowest == number, "descriptor \(lowest) was opened for \(number)")
+    }
+}
+
 /// Two Unix stream sockets that are connected to each other, close-on-exec and non-blocking.
 package struct SocketPair: ~Copyable {
     package let near: Descriptor

@@ -1,9 +1,14 @@
 import Control
 import Daemon
 import Glibc
+import Posix
 
 // In a function: variables at the top level would be global, and visible to all threads.
 private func start() -> Int32 {
+    do { try openStandardDescriptors() } catch {
+        printError("\(error)")
+        return 1
+    }
     let parsed = DaemonOptions.parse(
         Array(CommandLine.arguments.dropFirst()), isRoot: geteuid() == 0, version: ControlNames.version,
         environment: { name in getenv(name).map { String(cString: $0) } })

@@ -153,8 +153,7 @@ final class RunLauncher {
     }
 
     /// A descriptor of the daemon's standard error, so that output reaches it without the daemon.
-    private func ownStandardError() throws -> SharedDescriptor? {
-        guard fcntl(2, F_GETFD) >= 0 else { return nil }
+    private func ownStandardError() throws -> SharedDescriptor {
         // A terminal is opened again, only for writing: its descriptor would let the app read what is typed.
         if isatty(2) == 1 { return SharedDescriptor(try Descriptor.open("/proc/self/fd/2", O_WRONLY | O_NOCTTY)) }
         let copy = fcntl(2, F_DUPFD_CLOEXEC, 3)
