@@ -7,7 +7,7 @@ import Systemd
 import TestKit
 import Testing
 
-/// The daemon is started with any of its standard descriptors closed.
+/// The daemon is started with any of its standard descriptors closed, and with few descriptors.
 @Suite("Descriptors that the daemon is started with")
 struct StandardDescriptorTests {
     /// A shell's redirections that close the descriptors of this set: bit n is descriptor n.
@@ -64,5 +64,44 @@ struct StandardDescriptorTests {
         waitForReadable([starting.process.descriptor])
         #expect(try starting.process.reap()?.status == .exited(0))
         #expect(TestDaemon.text(of: daemon.root + "/output").contains("photos") == (closed & 2 == 0))
+    }
+}
+
+/// The limit of open files.
+extension StandardDescriptorTests {
+    private static func limited(to number: Int) -> [String] {
+        ["/bin/sh", "-c", "ulimit -n \(number) && exec \"$0\" \"$@\""]
+    }
+
+    @Test("the daemon does not start with fewer open files than it needs, and says how many", arguments: [32, 127])
+    func tooFew(limit: Int) throws {
+        let root = try TestDaemon.makeFolder()
+        defer { removeTree(root) }
+        let wrapper = Self.limited(to: limit)
+        let (status, output) = try TestDaemon.runToEnd(
+            Array(wrapper.dropFirst()) + [TestDaemon.binaries + "/greenroomd"] + TestDaemon.daemonArguments(root),
+            in: root, executable: wrapper[0])
+        #expect(status == .exited(1))
+        #expect(
+            output
+                == "greenroomd: the limit of open files (RLIMIT_NOFILE) is \(limit); expected at least 128: raise it with "
+                + "LimitNOFILE= or ulimit -n\n")
+    }
+
+    @Test("with the fewest open files that the daemon accepts, apps are launched while four clients are connected")
+    func few() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")], wrapper: Self.limited(to: 128))
+        // Beside the connection of the test.
+        let clients = try (0..<3).map { _ in try BusConnection(path: daemon.runtime + "/bus") }
+        for client in clients {
+            let answer = try client.call(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Version")
+            #expect(answer.first == .string(ControlNames.version))
+        }
+        #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
+        try daemon.ask("Background", "photos")
+        try daemon.waitUntil("photos", is: "suspended")
+        #expect(try daemon.ask("Activate", "photos")["state"]?.stringValue == "active")
+        #expect(!TestDaemon.text(of: daemon.root + "/log").contains("EMFILE"))
     }
 }

@@ -116,15 +116,17 @@ enum JSONText {
 }
 
 extension TestDaemon {
-    /// Runs greenroomd until it exits.
+    /// Runs greenroomd, or another program, until it exits.
     /// - Returns: its exit status and its output.
-    static func runToEnd(_ arguments: [String], in folder: String) throws -> (EndStatus?, String) {
+    static func runToEnd(
+        _ arguments: [String], in folder: String, executable: String = binaries + "/greenroomd"
+    ) throws -> (EndStatus?, String) {
         let path = folder + "/output"
         _ = try removeFile(at: path)
         let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
         var starting = try startProcess(
             SpawnRequest(
-                executable: binaries + "/greenroomd", arguments: arguments, environment: ["HOME=/", "PATH=/bin"],
+                executable: executable, arguments: arguments, environment: ["HOME=/", "PATH=/bin"],
                 standardOutput: output, standardError: output))
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
         waitForReadable([starting.process.descriptor])

@@ -3,10 +3,17 @@ import Linux
 import Posix
 
 /// Prepares this process: file modes, SIGPIPE, the number of open files, and memory that stays resident.
-func prepareProcess() {
+/// - Throws: a `Problem` that says what to do.
+func prepareProcess() throws {
     umask(0o022)
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
+    let limit = maximumDescriptors()
+    guard limit >= leastDescriptors else {
+        throw Problem(
+            "the limit of open files (RLIMIT_NOFILE) is \(limit); expected at least \(leastDescriptors): raise it with "
+                + "LimitNOFILE= or ulimit -n")
+    }
     lockMemory()
 }
 
@@ -33,6 +40,11 @@ func ownEnvironment() -> [String] {
     }
     return entries
 }
+
+/// The fewest files that the daemon must be allowed to open. Half of them are for what is watched and held for apps
+/// (`DescriptorBudget`). Of the other half about 30 are open without an app, a launch needs 12, and each client 5: then one app can
+/// be launched while four clients are connected.
+let leastDescriptors: UInt64 = 128
 
 /// The hard limit of open files (RLIMIT_NOFILE).
 func maximumDescriptors() -> UInt64 {

@@ -53,7 +53,7 @@ final class Program {
 
     init(_ options: DaemonOptions) throws {
         self.options = options
-        prepareProcess()
+        try prepareProcess()
         let folders = options.folders
         let loop = try EventLoop()
         let journal = Journal(level: options.logLevel)
