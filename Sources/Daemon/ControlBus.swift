@@ -162,9 +162,11 @@ final class ControlBus {
             }
             result.wakeID = answers.answeredEvent
             call.reply([result.variant])
-        case .superseded(let state):
+        case .superseded(let goal):
+            // The app may not have begun to change into the state that the later request asked for.
+            let state = AppID(app).flatMap(driver.core.state(of:)) ?? .notRunning
             var result = RequestResult(.superseded, state: state.rawValue)
-            result.explanation = "A later request asked for \(state.asGoal)."
+            result.explanation = "A later request asked for \(goal.asGoal)."
             call.reply([result.variant])
         case .ended(let receipt):
             var result = RequestResult(.ended, state: AppState.notRunning.rawValue)

@@ -102,7 +102,7 @@ package enum Answer: Hashable, Sendable {
     /// The request is carried out. The app's state.
     case done(AppState)
     case refused(Refusal)
-    /// A later request asked for something else.
+    /// A later request asked for something else: the state that it asked for, which the app may not have yet.
     case superseded(by: AppState)
     /// The app ended instead.
     indirect case ended(Receipt)

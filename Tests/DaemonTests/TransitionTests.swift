@@ -27,6 +27,22 @@ struct TransitionTests {
         #expect(try daemon.finish(background)["outcome"]?.stringValue == "superseded")
     }
 
+    @Test("a launch that another launch displaces is answered with the state that the app has then (L12)")
+    func displacedWhileLaunching() throws {
+        let daemon = try TestDaemon([
+            "slow": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1min", hangs: true),
+            "next": TestDaemon.manifest(""),
+        ])
+        let launch = try daemon.begin("Launch", "slow")
+        try daemon.waitUntil("slow", is: "launching")
+        try daemon.launch("next")
+        let answer = try daemon.finish(launch)
+        #expect(answer["outcome"]?.stringValue == "superseded")
+        #expect(answer["explanation"]?.stringValue == "A later request asked for the background.")
+        #expect(answer["state"]?.stringValue == "launching")
+        #expect(try daemon.state("slow") == "launching")
+    }
+
     @Test("an app is ended on request while 64 requests to terminate it wait (L42, L46)")
     func endIsNotRefused() throws {
         let daemon = try TestDaemon([

@@ -61,7 +61,9 @@ struct ForegroundSlotTests {
         harness.behave("photos") { $0.launching = .executes }
         let photos = harness.launch("photos")
         harness.launch("mail")
+        // The answer has the state that it is to have, not the one that it has.
         #expect(harness.answers[photos] == .superseded(by: .background))
+        #expect(harness.state("photos") == .launching)
         harness.handle(.run(harness.run("photos"), .ready))
         #expect(harness.notices("photos") == [.didEnterBackground])
         #expect(harness.state("mail") == .active)
