@@ -65,7 +65,8 @@ package enum RunEvent: Hashable, Sendable {
     /// that signal: then it has nothing to finish (L17). `cpu`: processor time that the app had used so far.
     case notified(Notice, delivered: Bool, cpu: Duration)
     /// The whole cgroup is frozen. `memory`: what killing it would give back, in bytes. It cannot change until the thaw.
-    case frozen(attempt: Int, memory: UInt64)
+    /// `uncertainty`: by how many bytes that may be too large.
+    case frozen(attempt: Int, memory: UInt64, uncertainty: UInt64 = 0)
     /// Of an app whose processes share memory, the size in `frozen` is an estimate. This is the exact one, in bytes.
     case footprintMeasured(attempt: Int, memory: UInt64)
     case thawed(attempt: Int)
@@ -211,6 +212,8 @@ package struct Inspection: Hashable, Sendable {
     package var cpu: Duration
     /// Its size in bytes.
     package var memory: UInt64
+    /// By how many bytes `memory` may be too large.
+    package var uncertainty: UInt64 = 0
     /// Its processes, if the main process has exited.
     package var remaining: RemainingProcesses?
     /// For how long it was ready to run and got no processor, since its launch or its last notice with a deadline (L48).
@@ -264,9 +267,12 @@ package struct MemoryReading: Hashable, Sendable {
     package struct Size: Hashable, Sendable {
         package var run: RunID
         package var bytes: UInt64
-        package init(run: RunID, bytes: UInt64) {
+        /// By how much `bytes` may be too large: pages that processes share after a fork are counted for each.
+        package var uncertainty: UInt64
+        package init(run: RunID, bytes: UInt64, uncertainty: UInt64 = 0) {
             self.run = run
             self.bytes = bytes
+            self.uncertainty = uncertainty
         }
     }
 

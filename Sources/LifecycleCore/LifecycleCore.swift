@@ -133,7 +133,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .executed: executed(index, now)
         case .spawnFailed(let problem): spawnFailed(index, problem, now)
         case .notified(let notice, let delivered, let cpu): notified(index, notice, delivered, cpu, now)
-        case .frozen(let attempt, let memory): frozen(index, attempt, memory, now)
+        case .frozen(let attempt, let memory, _): frozen(index, attempt, memory, now)
         case .footprintMeasured(let attempt, let memory): footprintMeasured(index, attempt, memory, now)
         case .thawed(let attempt): thawed(index, attempt, now)
         case .freezeLost(let attempt): freezeLost(index, attempt, now)

@@ -201,7 +201,7 @@ struct CoreModel {
         case .memoryMeasured(let reading):
             (measuredSince, measuringSince) = (measuringSince, nil)
             for size in reading.sizes { record(size) }
-        case .run(_, .frozen(_, let memory)): frozenMemory = memory
+        case .run(_, .frozen(_, let memory, _)): frozenMemory = memory
         case .run(let run, .footprintMeasured(let attempt, let memory)):
             guard let app = currentApp(of: run), apps[app].phase == .suspended, apps[app].freezeAttempt == attempt
             else { return }

@@ -93,8 +93,12 @@ extension Line {
         case .notified(let notice, let delivered, _):
             add(delivered ? " notified: " : " not notified: ")
             add(notice.word)
-        case .frozen(let attempt, let memory):
+        case .frozen(let attempt, let memory, let uncertainty):
             add(" frozen", attempt: attempt, memory)
+            if uncertainty > 0 {
+                add(", of which certain: ")
+                add(memory - min(memory, uncertainty))
+            }
         case .footprintMeasured(let attempt, let memory):
             add(" measured", attempt: attempt, memory)
         case .thawed(let attempt):

@@ -277,7 +277,7 @@ struct World {
         case .run(let id, .exited): if let run = index(of: id) { runs[run].delivered.hasExited = true }
         case .run(let id, .emptied): if let run = index(of: id) { runs[run].delivered.isEmptied = true }
         case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].delivered.hasFailed = true }
-        case .run(let id, .frozen(let attempt, _)): if let run = index(of: id) { frozenDelivered(run, attempt) }
+        case .run(let id, .frozen(let attempt, _, _)): if let run = index(of: id) { frozenDelivered(run, attempt) }
         case .run(let id, .freezeLost(let attempt)): if let run = index(of: id) { freezeLossDelivered(run, attempt) }
         case .run(let id, .workMeasured): if let run = index(of: id) { workDelivered(run) }
         case .run(let id, .idleHinted(true)): if let run = index(of: id) { traffic.runs[run].hintedAt = now }

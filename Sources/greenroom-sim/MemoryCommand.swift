@@ -29,14 +29,16 @@ enum MemoryCommand {
         for seed in seeds {
             let orders = MemoryOrder.allCases
             let order = orders[Int(seed % UInt64(orders.count))]
-            let outcome = MemoryTable.play(MemoryScenario(seed: seed), order)
-            kills += outcome.kills
-            events += outcome.events
-            for (rule, violation) in outcome.violations {
-                found[rule] = (
-                    (found[rule]?.count ?? 0) + 1, found[rule]?.seed ?? seed, found[rule]?.first ?? violation.first
-                )
-                if isVerbose { print("seed \(seed), \(order.rawValue): \(rule): \(violation.first)") }
+            for scenario in [MemoryScenario(seed: seed), MemoryScenario(budgetSeed: seed)] {
+                let outcome = MemoryTable.play(scenario, order)
+                kills += outcome.kills
+                events += outcome.events
+                for (rule, violation) in outcome.violations {
+                    found[rule] = (
+                        (found[rule]?.count ?? 0) + 1, found[rule]?.seed ?? seed, found[rule]?.first ?? violation.first
+                    )
+                    if isVerbose { print("seed \(seed), \(order.rawValue): \(rule): \(violation.first)") }
+                }
             }
         }
         var holds = true

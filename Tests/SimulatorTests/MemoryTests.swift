@@ -6,8 +6,8 @@ import Testing
 /// Tests on simulated memory: machines that fill, reclaim and swap.
 @Suite("Memory of simulated machines")
 struct MemoryTests {
-    private static func play(_ seed: UInt64, _ change: (LifecycleCore) -> Mutant) -> MemoryOutcome {
-        var simulation = MemorySimulation(MemoryScenario(seed: seed), order: .largest, core: change(LifecycleCore()))
+    private static func play(_ scenario: MemoryScenario, _ change: (LifecycleCore) -> Mutant) -> MemoryOutcome {
+        var simulation = MemorySimulation(scenario, order: .largest, core: change(LifecycleCore()))
         return simulation.run()
     }
 
@@ -15,9 +15,11 @@ struct MemoryTests {
     func rulesHold() {
         for seed in 1...16 as ClosedRange<UInt64> {
             let order = MemoryOrder.allCases[Int(seed % 4)]
-            for (rule, violation) in MemoryTable.play(MemoryScenario(seed: seed), order).violations
-            where !MemoryRule.notYetKept.contains(rule) {
-                Issue.record("seed \(seed): \(rule.rawValue): \(violation.first)")
+            for scenario in [MemoryScenario(seed: seed), MemoryScenario(budgetSeed: seed)] {
+                for (rule, violation) in MemoryTable.play(scenario, order).violations
+                where !MemoryRule.notYetKept.contains(rule) {
+                    Issue.record("seed \(seed): \(rule.rawValue): \(violation.first)")
+                }
             }
         }
     }
@@ -112,6 +114,8 @@ struct MemoryTests {
     struct Fault: Sendable, CustomTestStringConvertible {
         let name: String
         let rule: MemoryRule
+        /// Whether machines with a budget find it.
+        var needsBudget = false
         let handling: @Sendable (inout Mutant, Event, Instant) -> [Effect]
         var testDescription: String { name }
 
@@ -163,6 +167,46 @@ struct MemoryTests {
                 }
             }
         },
+        Fault(name: "takes estimates for exact", rule: .estimatesDoNotKill, needsBudget: true) { mutant, event, now in
+            switch event {
+            case .memoryMeasured(var reading):
+                for index in reading.sizes.indices { reading.sizes[index].uncertainty = 0 }
+                return mutant.core.handle(.memoryMeasured(reading), at: now)
+            case .run(let run, .frozen(let attempt, let memory, _)):
+                return mutant.core.handle(.run(run, .frozen(attempt: attempt, memory: memory)), at: now)
+            default: return mutant.core.handle(event, at: now)
+            }
+        },
+        Fault(name: "counts victims as if they were used again", rule: .victimsAreAwaited, needsBudget: true) {
+            mutant, event, now in
+            var event = event
+            if case .memoryMeasured(var reading) = event, let budget = mutant.budget, !reading.sizes.isEmpty,
+                mutant.core.runIDs.contains(where: mutant.killed.contains)
+            {
+                reading.sizes[0] = MemoryReading.Size(run: reading.sizes[0].run, bytes: budget * 9 / 10)
+                event = .memoryMeasured(reading)
+            }
+            if case .configured(let policy) = event { mutant.budget = policy.budget }
+            let effects = mutant.core.handle(event, at: now)
+            for case .kill(let run) in effects { mutant.killed.append(run) }
+            return effects
+        },
+        Fault(name: "sees no app exceed the budget alone", rule: .othersOutliveExcess, needsBudget: true) {
+            mutant, event, now in
+            if case .configured(let policy) = event { mutant.budget = policy.budget }
+            guard case .memoryMeasured(var reading) = event, let budget = mutant.budget else {
+                return mutant.core.handle(event, at: now)
+            }
+            for index in reading.sizes.indices where reading.sizes[index].bytes > budget {
+                reading.sizes[index] = MemoryReading.Size(run: reading.sizes[index].run, bytes: budget)
+            }
+            return mutant.core.handle(.memoryMeasured(reading), at: now)
+        },
+        Fault(name: "reads no budget", rule: .budgetIsKept, needsBudget: true) { mutant, event, now in
+            guard case .configured(var policy) = event else { return mutant.core.handle(event, at: now) }
+            policy.budget = nil
+            return mutant.core.handle(.configured(policy), at: now)
+        },
         Fault(name: "relaunches no app", rule: .wantedAppsReturn) { mutant, event, now in
             guard case .registered(let id, var policy, let launches) = event else {
                 return mutant.core.handle(event, at: now)
@@ -176,7 +220,8 @@ struct MemoryTests {
     func mutantIsFound(fault: Fault) {
         var found: Set<MemoryRule> = []
         for seed in 1...200 as ClosedRange<UInt64> {
-            let outcome = Self.play(seed) { Mutant(core: $0, handling: fault.handling) }
+            let scenario = fault.needsBudget ? MemoryScenario(budgetSeed: seed) : MemoryScenario(seed: seed)
+            let outcome = Self.play(scenario) { Mutant(core: $0, handling: fault.handling) }
             found.formUnion(outcome.violations.keys)
             if found.contains(fault.rule) { return }
         }

@@ -25,6 +25,10 @@ struct Mutant: DecidingCore {
     var idleTimes: [AppID: Duration] = [:]
     /// Runs whose inspection is under way.
     var inspecting: [RunID] = []
+    /// `Budget=` as it was read last.
+    var budget: UInt64?
+    /// Runs that were killed.
+    var killed: [RunID] = []
 
     mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
         self.now = now
@@ -35,7 +39,7 @@ struct Mutant: DecidingCore {
 
     private mutating func record(_ event: Event, _ effects: [Effect]) {
         // One that holds file locks was thawed before (L43).
-        if case .run(let run, .frozen(let attempt, _)) = event, freezes[run] == attempt { suspended.append(run) }
+        if case .run(let run, .frozen(let attempt, _, _)) = event, freezes[run] == attempt { suspended.append(run) }
         if case .run(let run, .executed) = event { running.append(run) }
         if case .run(let run, .exited) = event {
             running.removeAll { $0 == run }

@@ -302,7 +302,7 @@ extension MutantCase {
             return .configured(policy)
         },
         .events("records a wrong size", .statesAreContinuous) { event in
-            guard case .run(let run, .frozen(let attempt, let memory)) = event else { return event }
+            guard case .run(let run, .frozen(let attempt, let memory, _)) = event else { return event }
             return .run(run, .frozen(attempt: attempt, memory: memory / 2))
         },
         .effects("kills two apps", .victimsAreNecessary) { effects, event, mutant in

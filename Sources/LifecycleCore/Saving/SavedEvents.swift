@@ -56,7 +56,9 @@ extension RunEvent: SavedUnion {
         case .executed: writer.put(case: 2)
         case .spawnFailed(let problem): writer.put(case: 3, problem)
         case .notified(let notice, let delivered, let cpu): writer.put(case: 4, notice, delivered, cpu)
-        case .frozen(let attempt, let memory): writer.put(case: 5, attempt, SavedSize(memory))
+        case .frozen(let attempt, let memory, 0): writer.put(case: 5, attempt, SavedSize(memory))
+        case .frozen(let attempt, let memory, let uncertainty):
+            writer.put(case: 60, attempt, SavedSize(memory), SavedSize(uncertainty))
         case .thawed(let attempt): writer.put(case: 6, attempt)
         case .inspected(let inspection): writer.put(case: 7, inspection)
         case .exited(let status, let cpu, let memory, let remaining):
@@ -136,6 +138,9 @@ extension RunEvent: SavedUnion {
         case 50: self = .attached(HandledNotices(rawValue: UInt32(truncatingIfNeeded: try values.next() as UInt64)))
         case 51: self = .terminationAnswered
         case 52: self = .idleHinted(try values.next())
+        case 60:
+            self = .frozen(
+                attempt: try values.next(), memory: try values.nextSize(), uncertainty: try values.nextSize())
         default: return nil
         }
     }
@@ -177,6 +182,7 @@ extension Inspection: SavedRecord {
         try coder.size(3, &memory)
         try coder.optional(4, &remaining)
         try coder.field(5, &waited)
+        try coder.sparseSize(6, &uncertainty)
     }
 }
 
@@ -301,5 +307,6 @@ extension MemoryReading.Size: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &run)
         try coder.size(2, &bytes)
+        try coder.sparseSize(3, &uncertainty)
     }
 }

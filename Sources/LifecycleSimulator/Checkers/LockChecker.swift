@@ -51,7 +51,7 @@ struct LockChecker {
             apps[app].found = Found(
                 attempt: attempt, takesPart: known.takesPart, longest: now - first, shortest: now - latest)
             current = app
-        case .frozen(let attempt, _):
+        case .frozen(let attempt, _, _):
             guard apps[app].found?.attempt == attempt else { return }
             if known.phase == .suspending {
                 completed = app

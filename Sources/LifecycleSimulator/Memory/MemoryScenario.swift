@@ -10,6 +10,12 @@ package struct MemoryScenario: Sendable {
         /// Bytes that it allocates in 1 ms.
         var rate = 1 << 20
         var policy = AppPolicy()
+        /// Further processes of the app, each of which shares `shared` bytes with the first one after a fork. The estimate of the
+        /// size, without a memory controller, has those bytes once more for each.
+        var children = 0
+        var shared = 0
+        /// From SIGKILL until the processes begin to free their memory; `nil`: as the scenario's.
+        var killTime: Microseconds?
 
         init(_ name: String, size: Int, rate: Int = 1 << 20) {
             guard let id = AppID(name) else { preconditionFailure("\(name) is no name of an app") }
@@ -44,6 +50,10 @@ package struct MemoryScenario: Sendable {
     var killTime: Microseconds = 5 * .millisecond
     /// From `measureMemory` to the reading.
     var measureTime: Microseconds = 1 * .millisecond
+    /// How long it takes to measure one app exactly.
+    var exactTime: Microseconds = 20 * .millisecond
+    /// `Budget=` in bytes; `nil`: there is none.
+    var budget: Int?
     var end: Microseconds = 0
 
     mutating func add(_ step: Step, at time: Microseconds) {
@@ -209,5 +219,5 @@ extension MemoryScenario {
         end += 15 * 60 * .second
     }
 
-    private init(name: String) { self.name = name }
+    init(name: String) { self.name = name }
 }

@@ -78,6 +78,7 @@ extension MemorySimulation {
         let wasFront = Self.isInFront(before.states[app], before.areLaunchedToFront[app])
         let hasSpace = before.available + before.onItsWay > warningBytes + fastestFill
         outcome.kills += 1
+        if let budget = scenario.budget { return checkBudgetVictim(app, budget, before.states[app]) }
         victims.append((app, process.size, now, hasSpace))
         let survivor = states.indices.first {
             $0 != app && states[$0] == .suspended && processes[$0] != nil && processes[$0]?.endsAt == nil
@@ -170,9 +171,11 @@ extension MemorySimulation {
             processes[app]?.isFrozen = false
             deliver(.run(run, .thawed(attempt: attempt)), after: .millisecond)
         case .inspect(let run):
-            let size = appsByRun[run].flatMap { processes[$0]?.size } ?? 0
-            deliver(
-                .run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: UInt64(size)))), after: .millisecond)
+            var inspection = Inspection(traced: false, cpu: .zero, memory: 0)
+            if let app = appsByRun[run], let process = processes[app] {
+                (inspection.memory, inspection.uncertainty) = estimate(app, process)
+            }
+            deliver(.run(run, .inspected(inspection)), after: .millisecond)
         case .measureActivity(let run, _):
             deliver(.run(run, .activityMeasured(RunActivity(cpu: .zero, waited: .zero))), after: .millisecond)
         case .watchInput(let run, let attempt, _):
@@ -183,7 +186,7 @@ extension MemorySimulation {
         case .continueStopped(let run): deliver(.run(run, .continued), after: .millisecond)
         case .kill(let run):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
-            end(app, .signaled(9, coreDumped: false), after: scenario.killTime)
+            end(app, .signaled(9, coreDumped: false), after: scenario.apps[app].killTime ?? scenario.killTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
             .writeReceipt,

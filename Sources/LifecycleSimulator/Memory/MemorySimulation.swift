@@ -9,6 +9,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         case measure
         case step(MemoryScenario.Step)
         case frozen(Int, RunID, attempt: Int)
+        case footprint(Int, RunID, attempt: Int)
         case execute(Int, RunID)
         case tick
     }
@@ -21,6 +22,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         /// What it uses once it has allocated everything; 0: its program is not executed yet.
         var wanted = 0
         var isFrozen = false
+        var attempt = 0
         var frozenAt: Microseconds = 0
         /// When it begins to free its memory.
         var endsAt: Microseconds?
@@ -62,6 +64,10 @@ package struct MemorySimulation<Core: DecidingCore> {
     /// The stalls at the beginning of the window of the pressure triggers.
     var window = (start: Microseconds(0), some: Microseconds(0), full: Microseconds(0))
     var shortSince: Microseconds?
+    /// Since when the apps have exceeded the budget.
+    var overBudgetSince: Microseconds?
+    /// The real sizes at the last reading, by app: the core may know of these.
+    var sizesRead: [Int]
     private var lastTime: Microseconds = 0
     private var lastRequest: UInt64 = 0
 
@@ -74,9 +80,11 @@ package struct MemorySimulation<Core: DecidingCore> {
         othersTarget = scenario.others
         processes = Array(repeating: nil, count: scenario.apps.count)
         states = Array(repeating: .notRunning, count: scenario.apps.count)
+        sizesRead = Array(repeating: 0, count: scenario.apps.count)
         isLaunchedToFront = Array(repeating: false, count: scenario.apps.count)
         uses = scenario.uses
         indexes = Dictionary(uniqueKeysWithValues: scenario.apps.enumerated().map { ($1.id, $0) })
+        manager.budget = scenario.budget.map(UInt64.init)
         switch order {
         case .largest, .oracle: manager.jetsamOrder = .largest
         case .lru: manager.jetsamOrder = .lru
@@ -101,6 +109,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         guard let next, next <= scenario.end else { return false }
         countShortTime(until: next)
         now = next
+        checkBudgetTime()
         if let timer, timer == next, queue.nextTime.map({ $0 > timer }) ?? true {
             handle(.deadlineReached)
         } else if let item = queue.pop()?.item {
@@ -131,8 +140,19 @@ package struct MemorySimulation<Core: DecidingCore> {
         case .measure: measure()
         case .step(let step): perform(step)
         case .frozen(let app, let run, let attempt):
-            guard processes[app]?.run == run, let size = processes[app]?.size else { return }
-            handle(.run(run, .frozen(attempt: attempt, memory: UInt64(size))))
+            guard let process = processes[app], process.run == run else { return }
+            processes[app]?.attempt = attempt
+            let (size, uncertainty) = estimate(app, process)
+            // The daemon measures it exactly if that may matter.
+            if uncertainty > max(8 << 20, size / 10) {
+                queue.push(.footprint(app, run, attempt: attempt), at: now + scenario.exactTime)
+            }
+            handle(.run(run, .frozen(attempt: attempt, memory: size, uncertainty: uncertainty)))
+        case .footprint(let app, let run, let attempt):
+            guard let process = processes[app], process.run == run, process.isFrozen, process.attempt == attempt else {
+                return
+            }
+            handle(.run(run, .footprintMeasured(attempt: attempt, memory: UInt64(process.size))))
         case .execute(let app, let run):
             guard processes[app]?.run == run else { return }
             let size = scenario.apps[app].size
@@ -149,6 +169,7 @@ package struct MemorySimulation<Core: DecidingCore> {
     /// core would take memory to be filled faster than it is, and kill one app too many.
     private mutating func measure() {
         if let nextTick, lastTick < now { return queue.push(.measure, at: nextTick) }
+        for app in processes.indices { sizesRead[app] = processes[app]?.size ?? 0 }
         handle(.memoryMeasured(machine.reading(sizes)))
     }
 
@@ -202,10 +223,22 @@ package struct MemorySimulation<Core: DecidingCore> {
     }
 
     var sizes: [MemoryReading.Size] {
-        processes.compactMap { process in
-            guard let process, !process.isFrozen else { return nil }
-            return MemoryReading.Size(run: process.run, bytes: UInt64(process.size))
+        var sizes: [MemoryReading.Size] = []
+        for app in processes.indices {
+            guard let process = processes[app], !process.isFrozen else { continue }
+            let (size, uncertainty) = estimate(app, process)
+            sizes.append(MemoryReading.Size(run: process.run, bytes: size, uncertainty: uncertainty))
         }
+        return sizes
+    }
+
+    /// The size of an app as the files of its processes in /proc show it without a walk of the page tables, and by how much that
+    /// may be too large.
+    func estimate(_ app: Int, _ process: Process) -> (size: UInt64, uncertainty: UInt64) {
+        let (children, shared) = (scenario.apps[app].children, min(scenario.apps[app].shared, process.size))
+        if children == 0 { return (UInt64(process.size), 0) }
+        // A quarter of its memory is its children's own.
+        return (UInt64(process.size + children * shared), UInt64(process.size / 4 + children * shared))
     }
 
     /// Below what is available suspended apps are killed. With swap space left, that is less (docs/decisions/0038-victims.md).
@@ -230,7 +263,7 @@ package struct MemorySimulation<Core: DecidingCore> {
             let isUsedSoon = uses[victim.app].contains { $0 > victim.at && $0 <= victim.at + 600 * .second }
             if isUsedSoon || victim.hadSpace { outcome.bytesInVain += victim.size }
         }
-        guard machine.available > warningBytes * 5 / 4 else { return }
+        guard scenario.budget == nil, machine.available > warningBytes * 5 / 4 else { return }
         outcome.check(
             core.memory.level == .normal, .levelReturns,
             "the level is \(core.memory.level) at the end of \(scenario.name)")
