@@ -4,21 +4,24 @@ import LoopPolicy
 import Posix
 import Systemd
 
-/// Measures suspended apps exactly on a helper thread, one after the other, in up to three steps, each for all processes of the
-/// app:
+/// Measures apps exactly on a helper thread, one after the other: suspended apps after the freeze, and the apps that the core asks
+/// for (`Effect.measureSize`). There are up to three steps, each for all processes of the app:
 ///
 /// 1. what the processes have in memory and in swap, where they share memory: the kernel walks the page tables for it, 15 to
 ///    26 µs for each resident MiB of each process;
 /// 2. files in memory that only they hold, such as memfds;
 /// 3. which of these files are mapped: step 1, or the estimate, has counted those.
 ///
-/// What is found is valid until the app runs again.
+/// What is found of a suspended app is valid until it runs again.
 final class FootprintMeter {
     fileprivate struct Job {
         enum Step { case memory, files, mapped }
 
         let run: RunID
-        let attempt: Int
+        /// The freeze that it follows; `nil`: only the core asked for it.
+        let attempt: Int?
+        /// The core waits for it, whether the app is frozen or not.
+        var isRequested: Bool
         /// Another number for each job.
         let token: UInt64
         let estimate: FootprintMeasurement
@@ -47,8 +50,6 @@ final class FootprintMeter {
     private static let mostJobs = 1000
     /// A process that ends while it is measured counts as 0 bytes.
     private static let mostProcesses = 1000
-    /// Step 1 is made if the estimate may be wrong by more than this many bytes and by more than a tenth.
-    private static let tolerance: UInt64 = 8 << 20
 
     init(_ context: DaemonContext) { self.context = context }
 
@@ -57,19 +58,43 @@ final class FootprintMeter {
         guard thread != nil, jobs.count < Self.mostJobs, 1...Self.mostProcesses ~= estimate.processes.count else {
             return
         }
-        let isUncertain = estimate.uncertainty > max(Self.tolerance, estimate.footprint.bytes / 10)
+        // The core knows that exact size as well.
+        if jobs.contains(where: { $0.run == run && $0.isRequested }) { return }
+        let isUncertain = estimate.uncertainty > SizeRecord.tolerance(of: estimate.footprint.bytes)
         // All shared memory of a group with a controller is in its estimate, so there is nothing to be found but what is too much.
         if estimate.isCounted, !isUncertain { return }
+        lastToken += 1
+        add(
+            Job(
+                run: run, attempt: attempt, isRequested: false, token: lastToken, estimate: estimate,
+                step: isUncertain ? .memory : .files, processes: estimate.processes[...],
+                isMemoryMeasured: isUncertain))
+    }
+
+    /// Measures an app that the core asks for. `sizeMeasured` follows.
+    func measure(_ run: RunID) {
+        if let index = jobs.firstIndex(where: { $0.run == run && $0.isMemoryMeasured }) {
+            return jobs[index].isRequested = true
+        }
+        guard let controller = context.runs[run] else { return }
+        // A group that cannot be read counts as removed.
+        guard let estimate = controller.measureMemory(in: nil) else {
+            return controller.send(.sizeMeasured(bytes: 0, estimate: 0))
+        }
+        lastToken += 1
+        let job = Job(
+            run: run, attempt: nil, isRequested: true, token: lastToken, estimate: estimate, step: .memory,
+            processes: estimate.processes.prefix(Self.mostProcesses), isMemoryMeasured: true)
+        if thread == nil { report(job) } else { add(job) }
+    }
+
+    private func add(_ job: Job) {
         if source == nil, let completions = thread?.completions {
             source = try? context.loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
                 [weak self] _ in TurnResult(self?.collect() ?? true)
             }
         }
-        lastToken += 1
-        jobs.append(
-            Job(
-                run: run, attempt: attempt, token: lastToken, estimate: estimate, step: isUncertain ? .memory : .files,
-                processes: estimate.processes[...], isMemoryMeasured: isUncertain))
+        jobs.append(job)
         if jobs.count == 1 { advance() }
     }
 
@@ -100,15 +125,15 @@ final class FootprintMeter {
     private func advance() {
         while var job = jobs.first {
             // Awake again or gone: the rest would measure something else.
-            let isValid = context.runs[job.run]?.isFrozen ?? false
+            let isValid = context.runs[job.run].map { job.isRequested || $0.isFrozen } ?? false
             if !isValid { job.processes = [] }
             while let pid = job.processes.first, submit(pid, &job) { job.processes.removeFirst() }
             jobs[0] = job
             if job.pending > 0 || !job.processes.isEmpty { return }
-            if isValid, !job.isRefused {
-                if let next = job.nextStep {
+            if isValid {
+                if !job.isRefused, let next = job.nextStep {
                     jobs[0].step = next
-                    jobs[0].processes = job.estimate.processes[...]
+                    jobs[0].processes = job.estimate.processes.prefix(Self.mostProcesses)
                     continue
                 }
                 report(job)
@@ -118,8 +143,12 @@ final class FootprintMeter {
     }
 
     private func report(_ job: Job) {
-        guard job.isMemoryMeasured || job.files > 0 else { return }
-        context.events.send(.run(job.run, .footprintMeasured(attempt: job.attempt, memory: job.bytes)))
+        if job.isRequested {
+            let measured = RunEvent.sizeMeasured(bytes: job.leastBytes, estimate: job.estimate.footprint.bytes)
+            return context.events.send(.run(job.run, measured))
+        }
+        guard !job.isRefused, job.isMemoryMeasured || job.files > 0, let attempt = job.attempt else { return }
+        context.events.send(.run(job.run, .footprintMeasured(attempt: attempt, memory: job.bytes)))
     }
 
     /// - Returns: false if the thread takes no more now.
@@ -157,6 +186,11 @@ extension FootprintMeter.Job {
         case .files: files > 0 ? .mapped : nil
         case .mapped: nil
         }
+    }
+
+    /// What is given back at least when the processes end: that is what was measured, unless a process was not examined.
+    fileprivate var leastBytes: UInt64 {
+        max(estimate.footprint.bytes - min(estimate.footprint.bytes, estimate.uncertainty), bytes)
     }
 
     /// What is given back when the processes end.

@@ -52,7 +52,7 @@ final class MemorySampler {
         // It may have been frozen or removed meanwhile.
         guard let run = context.runs[id], !run.isFrozen else { return }
         // A group that cannot be read counts as removed.
-        guard let measurement = try? run.enclosure.beginMeasurement(in: scan) else { return add(id, 0) }
+        guard let measurement = try? run.enclosure.beginMeasurement(in: scan) else { return add(id, nil) }
         current = (id, measurement)
         advance()
     }
@@ -61,11 +61,15 @@ final class MemorySampler {
         guard let id = current?.run else { return }
         let hasMore = (try? current?.measurement.advance()) ?? false
         if hasMore == true { return }
-        add(id, current?.measurement.footprint.bytes ?? 0)
+        add(id, current?.measurement)
         current = nil
     }
 
-    private func add(_ id: RunID, _ bytes: UInt64) { sizes.append(MemoryReading.Size(run: id, bytes: bytes)) }
+    private func add(_ id: RunID, _ measurement: FootprintMeasurement?) {
+        sizes.append(
+            MemoryReading.Size(
+                run: id, bytes: measurement?.footprint.bytes ?? 0, uncertainty: measurement?.uncertainty ?? 0))
+    }
 
     private func finish() {
         let reading = context.memory.read().reading(sizes)

@@ -49,6 +49,8 @@ package enum Effect: Hashable, Sendable {
     /// → `memoryMeasured`, with the sizes of all apps that are not suspended, and of the suspended ones that are the next
     /// candidates (`LifecycleCore.memoryView`): the size of those changes when their pages are swapped.
     case measureMemory
+    /// Measures the exact size of a run (L39). → `sizeMeasured`, unless it ends before.
+    case measureSize(RunID)
     /// Watches the sockets that the daemon holds for an app (L29). → `socketsReady`, once, as soon as a connection or a datagram
     /// waits. It may wait already.
     case watchSockets(AppID)

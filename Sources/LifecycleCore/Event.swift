@@ -69,6 +69,9 @@ package enum RunEvent: Hashable, Sendable {
     case frozen(attempt: Int, memory: UInt64, uncertainty: UInt64 = 0)
     /// Of an app whose processes share memory, the size in `frozen` is an estimate. This is the exact one, in bytes.
     case footprintMeasured(attempt: Int, memory: UInt64)
+    /// The exact size in bytes; of processes that the daemon may not examine, the least that they can have. `estimate`: the estimate
+    /// of the same time.
+    case sizeMeasured(bytes: UInt64, estimate: UInt64)
     case thawed(attempt: Int)
     /// The file of an event could not be written, because there is no space, for example. It is written later, perhaps when its
     /// wake is over: the wake need not be completed (L30). `wake`: its number.

@@ -140,7 +140,7 @@ extension LifecycleCore {
     /// is missed.
     mutating func inspected(_ index: Int, _ inspection: Inspection, _ now: Instant) {
         // A suspended app's size is known from the freeze.
-        if apps[index].phase != .suspended { setMemory(index, inspection.memory) }
+        if apps[index].phase != .suspended { estimateSize(index, inspection.memory, inspection.uncertainty) }
         updateExit(index, inspection)
         if let exit = apps[index].execution?.exit, exit.remaining == nil {
             // The last process ended in time; that the group is empty is still to be reported.

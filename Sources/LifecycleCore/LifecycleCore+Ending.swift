@@ -225,7 +225,7 @@ extension LifecycleCore {
     /// No process of the run is left, and it has its receipt.
     private mutating func finishRun(_ index: Int, _ ending: Ending, _ receipt: Receipt, _ now: Instant) {
         let (run, bytes) = (self[run: index].id, self[run: index].memory)
-        setMemory(index, 0)
+        setSize(index, SizeRecord())
         runs[run.number] = nil
         dropInterruptions(index)
         resetDeliveries(index)

@@ -6,12 +6,10 @@ extension LifecycleCore {
     static let pressureSettling = Duration.seconds(1)
     /// How long running apps have to answer a warning before one is killed, if there is time.
     static let warningLead = Duration.seconds(1)
-    /// How long what a victim gives back is counted on, for each GiB of it that is begun (L39). The kernel frees a GiB in
-    /// about that time. lmkd waits for 100 ms too (kill_timeout_ms).
+    /// How long what a victim gives back is counted on where available memory is critical, for each GiB of it that is begun (L39). The
+    /// kernel frees a GiB in about that time. lmkd waits for 100 ms too (kill_timeout_ms). Elsewhere it is counted on until the
+    /// processes are gone.
     static let creditTime = Duration.milliseconds(100)
-    /// For how much longer what a victim gives back is counted on for `Budget=`. Nothing runs out when apps have more than that for
-    /// a moment, and on a busy machine the kernel needs longer than `creditTime` to end a process.
-    package static let budgetCreditTime = Duration.seconds(1)
     /// The time between the two looks before an active app is killed.
     static let foregroundLookTime = Duration.seconds(1)
     /// How many apps one event kills. The next ones follow after `victimPause`.
@@ -22,6 +20,8 @@ extension LifecycleCore {
 
     /// The end of a run begins: its memory will be available.
     mutating func expectMemory(_ index: Int, _ now: Instant) {
+        dropAwaitedSize(self[run: index].id)
+        setSize(index, SizeRecord(estimate: self[run: index].memory))
         let bytes = self[run: index].memory
         if bytes == 0 { return }
         let time = Self.creditTime * Int(min(60, 1 + (bytes - 1) >> 30))
@@ -41,11 +41,14 @@ extension LifecycleCore {
 
     /// `look`: nil: no new reading. Then only the budget, which follows from the sizes of the apps, can be judged.
     mutating func freeMemory(_ look: MemoryEvidence?, _ now: Instant) {
+        decideBudget()
         var needs = memoryNeeds(now)
         if needs.isEmpty {
+            memoryState.excess = nil
             if look != nil { memoryState.foregroundLook = nil }
             if let look { answerPressure(look, now) }
-            if manager.budget != nil { memoryState.checkCredits(now) }
+            // The deficit is covered by what is on its way.
+            if memoryPools.contains(where: \.isCritical) { memoryState.checkCredits(now) }
             return
         }
         // Not again a first look, when the next shortage comes.
@@ -54,28 +57,31 @@ extension LifecycleCore {
             if needs.contains(where: { $0.cause != .budget }), !memoryState.expectsMemory(now) { measureMemory(now) }
             needs.removeAll { $0.cause != .budget }
         }
+        // Where available memory is critical, what is killed helps, whatever the sizes are.
+        let isShort = memoryPools.contains(where: \.isCritical)
+        var inExcess: Int?
+        if !isShort, let excess = answerExcess(look, now) {
+            inExcess = excess.app
+            memoryState.foregroundLook = nil
+            needs = [Need(cause: .budget, background: excess.others, foreground: 0, isPressing: false)]
+        }
         if !isWarned(now) {
             let isTime = needs.allSatisfy { !$0.isPressing }
             if isTime, let since = memoryState.warnedSince { memoryState.check(by: since + Self.warningLead) }
             needs.removeAll { !$0.isPressing }
         }
         if let most = needs.max(by: { $0.background < $1.background }) {
-            kill(most.cause, most.background, below: .inactive, now)
-            if let look { killInForeground(needs, look, now) }
+            kill(most.cause, most.background, below: .inactive, except: inExcess, isShort: isShort, now)
+            if let look, inExcess == nil { killInForeground(needs, look, isShort: isShort, now) }
         }
         memoryState.checkCredits(now)
     }
 
     private func memoryNeeds(_ now: Instant) -> [Need] {
         var needs: [Need] = []
-        if let budget = manager.budget {
-            let used = memoryState.apps.excess(over: memoryState.credited(now, fromReading: false))
-            let excess = used.excess(over: budget)
-            if excess > 0 {
-                needs.append(Need(cause: .budget, background: excess, foreground: excess, isPressing: false))
-            }
-        }
-        let credited = memoryState.credited(now, fromReading: true)
+        let excess = budgetExcess
+        if excess > 0 { needs.append(Need(cause: .budget, background: excess, foreground: excess, isPressing: false)) }
+        let credited = memoryState.credited(now)
         for pool in memoryPools {
             let deficit = pool.deficit(credited: credited)
             if deficit == 0 { continue }
@@ -92,43 +98,71 @@ extension LifecycleCore {
         awakeCount == 0 || (memoryState.warnedSince.map { now - $0 >= Self.warningLead } ?? false)
     }
 
-    /// Kills the shortest prefix of L38's order that gives back `bytes` (L39).
+    /// Kills the shortest prefix of L38's order that gives back `bytes` (L39). Sizes that may be too large are made exact first, unless
+    /// memory is short: an app that turns out to be smaller comes later in the order.
+    ///
+    /// - Parameter except: an app that is not to be killed now.
     private mutating func kill(
-        _ cause: MemoryCause, _ bytes: UInt64, below limit: JetsamRank.Class, _ now: Instant
+        _ cause: MemoryCause, _ bytes: UInt64, below limit: JetsamRank.Class, except: Int? = nil, isShort: Bool,
+        _ now: Instant
     ) {
+        if bytes == 0 { return }
         refreshRanks()
-        let context = jetsamContext(now)
         var missing = bytes
-        for _ in 0..<Self.victimsAtOnce {
-            guard missing > 0, let (rank, index) = jetsam.first, rank.group < limit else { return }
+        var victims: [Int] = []
+        for index in jetsam.smallest(Self.victimsAtOnce + 1) where index != except {
+            guard missing > 0, victims.count < Self.victimsAtOnce, let rank = jetsam.key(of: index), rank.group < limit
+            else { break }
+            victims.append(index)
             missing = missing.excess(over: self[run: index].memory)
+        }
+        if !isShort, measureSizes(victims) { return }
+        let context = jetsamContext(cause, now)
+        for index in victims {
             kill(index, .jetsam(cause, candidates, context), .jetsam, now)
             jetsam.set(index, to: jetsamRank(index))
         }
-        if missing > 0 { memoryState.check(by: now + Self.victimPause) }
+        if missing > 0, victims.count == Self.victimsAtOnce { memoryState.check(by: now + Self.victimPause) }
+    }
+
+    /// Measures the sizes that are in doubt. Returns whether there is one.
+    private mutating func measureSizes(_ finalists: [Int]) -> Bool {
+        var isAwaited = false
+        for index in finalists where self[run: index].size.isInDoubt {
+            measureSize(index)
+            isAwaited = true
+        }
+        return isAwaited
     }
 
     /// Nothing else is left, and nothing is on its way: inactive apps are killed, then an active one, but never for one event.
-    private mutating func killInForeground(_ needs: [Need], _ look: MemoryEvidence, _ now: Instant) {
+    private mutating func killInForeground(
+        _ needs: [Need], _ look: MemoryEvidence, isShort: Bool, _ now: Instant
+    ) {
         guard let most = needs.max(by: { $0.foreground < $1.foreground }), most.foreground > 0 else {
             memoryState.foregroundLook = nil
             return
         }
-        guard !memoryState.expectsMemory(now), let first = jetsam.first, first.key.group >= .inactive else {
+        let expectsMemory = isShort ? memoryState.expectsMemory(now) : !memoryState.credits.isEmpty
+        guard !expectsMemory, let first = jetsam.first, first.key.group >= .inactive else {
             memoryState.foregroundLook = nil
             return
         }
         if first.key.group == .inactive {
             memoryState.foregroundLook = nil
-            kill(most.cause, most.foreground, below: .active, now)
+            kill(most.cause, most.foreground, below: .active, isShort: isShort, now)
+        } else if !isShort, measureSizes([first.index]) {
+            return
         } else if hasContinued(most.cause, look, now) {
             memoryState.foregroundLook = nil
-            kill(first.index, .jetsam(most.cause, candidates, jetsamContext(now)), .jetsam, now)
+            kill(first.index, .jetsam(most.cause, candidates, jetsamContext(most.cause, now)), .jetsam, now)
         }
     }
 
-    private func jetsamContext(_ now: Instant) -> JetsamContext {
-        JetsamContext(survivor: memoryState.survivor(now).flatMap { app(of: $0) }, hadNoTime: !isWarned(now))
+    private func jetsamContext(_ cause: MemoryCause, _ now: Instant) -> JetsamContext {
+        // Nothing waits for an earlier victim if only the budget is exceeded.
+        let survivor = cause == .budget ? nil : memoryState.survivor(now).flatMap { app(of: $0) }
+        return JetsamContext(survivor: survivor, hadNoTime: !isWarned(now))
     }
 
     /// Whether this is the second look, and tasks have stalled since the first.
@@ -163,9 +197,14 @@ extension LifecycleCore {
 
     /// Tasks stall, and the numbers alone ask for no kill: one app that is not in the foreground, if memory is scarce.
     private mutating func answerPressure(_ look: MemoryEvidence, _ now: Instant) {
-        guard let pressed = look.pressed, isScarce, !memoryState.expectsMemory(now),
+        guard let pressed = look.pressed, isScarce, memoryState.credits.isEmpty,
             memoryState.ignorePressureUntil.map({ $0 <= now }) ?? true
         else { return }
+        refreshRanks()
+        if let first = jetsam.first, first.key.group < .inactive, measureSizes([first.index]) {
+            memoryState.pendingPressure = pressed
+            return
+        }
         switch pressed {
         case .normal: break
         case .critical:
@@ -220,37 +259,6 @@ extension LifecycleCore {
         case .launching, .foreground, .enteringBackground, .background, .waking: true
         case .notRunning, .suspending, .suspended, .terminating, .ending: false
         }
-    }
-
-    // MARK: The limit of an app (L41)
-
-    /// How long a suspended app may be over its limit. The size at the freeze may be an estimate, and the exact one follows.
-    static let limitGrace = Duration.seconds(1)
-
-    /// Kills a running app that was measured over its limit. While it ends it has no limit.
-    mutating func killOverLimit(_ index: Int, _ now: Instant) {
-        switch apps[index].phase {
-        case .launching, .foreground, .enteringBackground, .background, .waking:
-            guard let limit = apps[index].policy.memoryMax, self[run: index].memory > limit else { return }
-            killOverLimit(index, limit, now)
-        case .notRunning, .suspending, .suspended, .terminating, .ending: break
-        }
-    }
-
-    /// When a suspended app is killed for its size; `nil`: it is within its limit.
-    func suspendedLimitDue(_ index: Int, _ run: Run) -> Instant? {
-        guard let limit = apps[index].policy.suspendedMemoryMax, run.memory > limit else { return nil }
-        return apps[index].since + Self.limitGrace
-    }
-
-    mutating func suspendedLimitPassed(_ index: Int, _ now: Instant) {
-        guard let limit = apps[index].policy.suspendedMemoryMax else { return }
-        killOverLimit(index, limit, now)
-    }
-
-    private mutating func killOverLimit(_ index: Int, _ limit: UInt64, _ now: Instant) {
-        touch(index)
-        kill(index, .overMemoryLimit(limit: limit, size: self[run: index].memory), .jetsam, now)
     }
 }
 

@@ -16,7 +16,7 @@ extension LifecycleCore {
     /// Android's lmkd counts refaults over a second as well.
     private static let refaultTime = Duration.seconds(1)
 
-    /// Records the size of a run. Only its rank in the order of jetsam, and whether it is over its limit, follow from that.
+    /// Records the size of a run (see `setSize`). Only its rank in the order of jetsam, and whether it is over its limit, follow from that.
     mutating func setMemory(_ index: Int, _ bytes: UInt64) {
         var other = bytes
         swap(&other, &self[run: index].memory)
@@ -49,8 +49,9 @@ extension LifecycleCore {
         let killsByKernel = record(reading, now)
         for size in reading.sizes {
             guard let index = runs[size.run.number], mayRecordSize(index, since) else { continue }
-            setMemory(index, size.bytes)
-            killOverLimit(index, now)
+            estimateSize(index, size.bytes, size.uncertainty)
+            checkLimit(index, now)
+            renewSize(index, now)
         }
         memoryState.credits.removeAll(where: \.isMeasured)
         let pressed = killsByKernel ? .critical : memoryState.pendingPressure
@@ -131,7 +132,7 @@ extension LifecycleCore {
         let isUnneeded: Bool
         switch (memoryState.level, memoryState.cause) {
         case (.normal, _), (_, .simulated), (_, nil): isUnneeded = awakeCount == 0
-        case (_, .budget): isUnneeded = awakeCount == 0 && memoryState.credited(now, fromReading: false) == 0
+        case (_, .budget): isUnneeded = awakeCount == 0 && memoryState.credits.isEmpty
         case (_, .available), (_, .pressure), (_, .limit): isUnneeded = false
         }
         if !isUnneeded, memoryState.checkAt != nil || memoryState.isMeasuring { return }
@@ -196,7 +197,7 @@ extension LifecycleCore {
         memoryState.simulated = level == .normal ? nil : level
         evaluateMemory(now)
         var victim: AppID?
-        if level == .critical, !memoryState.expectsMemory(now) {
+        if level == .critical, memoryState.credits.isEmpty {
             victim = killFirst(.simulated, gracefully: false, now)
         }
         answer(request, .simulated(victim: victim))
@@ -238,14 +239,6 @@ extension LifecycleCore {
         return highest
     }
 
-    /// 90 % of the budget are a warning, which ends below 85 %, so that an app at the threshold does not toggle it.
-    private var budgetLevel: MemoryLevel {
-        guard let budget = manager.budget else { return .normal }
-        if memoryState.apps > budget { return .critical }
-        let percent: UInt64 = memoryState.level > .normal && memoryState.cause == .budget ? 85 : 90
-        return memoryState.apps > budget / 100 * percent ? .warning : .normal
-    }
-
     private func level(of pool: MemoryPool) -> MemoryLevel {
         if pool.isCritical { return .critical }
         let warning = pool.thresholds.warning
@@ -265,6 +258,13 @@ extension LifecycleCore {
             endIdleHint(index)
             effects.append(.notify(self[run: index].id, .memoryWarning(level)))
         }
+    }
+
+    /// Warns one app of level `critical`.
+    mutating func warn(only index: Int) {
+        guard runningApps().contains(index) else { return }
+        endIdleHint(index)
+        effects.append(.notify(self[run: index].id, .memoryWarning(.critical)))
     }
 
     /// Suspended apps are not woken for a warning: it is delivered when they run again (L31).

@@ -215,7 +215,9 @@ private struct Verdict {
         case .jetsam(let memory, let candidates, let context):
             let state = from == .suspended ? " while suspended" : ""
             self.init(
-                .jetsam, Receipt.Code.jetsam, "Killed\(state) to free memory: \(memory.phrase)\(context.phrase).",
+                .jetsam, Receipt.Code.jetsam,
+                context.excess.map { "Killed\(state): \($0.phrase)." }
+                    ?? "Killed\(state) to free memory: \(memory.phrase)\(context.phrase).",
                 candidates: candidates)
         case .overMemoryLimit(let limit, let size):
             let (state, key) = from == .suspended ? (" while suspended", "SuspendedMemoryMax=") : ("", "MemoryMax=")
@@ -292,6 +294,12 @@ extension JetsamContext {
     fileprivate var phrase: String {
         let time = hadNoTime ? "; it was filled too fast to wait for warned apps" : ""
         return time + (survivor.map { "; \($0), which was killed before, had not freed its memory in time" } ?? "")
+    }
+}
+
+extension JetsamContext.Excess {
+    fileprivate var phrase: String {
+        "alone it used \(size.sizeText), more than the budget of all apps (\(budget.sizeText))"
     }
 }
 

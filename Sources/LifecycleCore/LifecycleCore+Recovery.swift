@@ -49,6 +49,7 @@ extension LifecycleCore {
         // This daemon may have rights, or descriptors, that the one before did not have. One attempt shows it.
         if apps[index].execution != nil { watchAgain(index, now) }
         if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
+        if memoryState.awaitedSizes.contains(id) { effects.append(.measureSize(id)) }
         repeatOOMClass(index)
     }
 

@@ -18,9 +18,11 @@ extension LifecycleCore {
         change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: look)), .idle, now)
     }
 
-    mutating func frozen(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
+    mutating func frozen(
+        _ index: Int, _ attempt: Int, _ memory: UInt64, _ uncertainty: UInt64, _ now: Instant
+    ) {
         guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
-        setMemory(index, memory)
+        estimateSize(index, memory, uncertainty)
         dropReleasedLocks(index, attempt)
         if case .counting(let counting) = self[run: index].budget {
             cancel(index, counting.deadline)
@@ -30,6 +32,7 @@ extension LifecycleCore {
         let look = lookAtFreeze(index)
         change(index, to: .suspended(Suspended(look: look)), .idle, now)
         beginWatch(index)
+        checkLimit(index, now)
         evaluateMemory(now)
         guard look != nil, apps[index].phase == .suspended else { return }
         effects.append(.measureWork(self[run: index].id, isFirst: false))
@@ -38,7 +41,9 @@ extension LifecycleCore {
     /// The exact size of a suspended app follows the estimate of the freeze (L38).
     mutating func footprintMeasured(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
         guard case .suspended? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
-        setMemory(index, memory)
+        var size = self[run: index].size
+        size.setExact(memory, at: now)
+        setSize(index, size)
         evaluateMemory(now)
     }
 

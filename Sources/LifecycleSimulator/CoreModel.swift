@@ -32,7 +32,8 @@ struct AppModel {
     /// The run was notified that it is in the background, or said that it is.
     var takesPart = false
     /// The last size that was reported to the core, in bytes. That of a frozen app does not change.
-    var memory: UInt64 = 0
+    var size = SizeRecord()
+    var memory: UInt64 { size.bytes }
     /// Its size when it was notified of its end, in bytes; 0: it was not, or was not measured.
     var memoryBeforeEnd: UInt64 = 0
     /// The main process stopped itself and was not continued.
@@ -76,7 +77,7 @@ struct CoreModel {
     let indexes: [AppID: Int]
     let firstRun: UInt64
     /// The size in the `frozen` event that is being handled.
-    private var frozenMemory: UInt64 = 0
+    private var frozenMemory: (bytes: UInt64, uncertainty: UInt64) = (0, 0)
     /// When the measurement in progress was requested, and when the one that is being handled was.
     private var measuringSince: Microseconds?
     private var measuredSince: Microseconds?
@@ -126,7 +127,7 @@ struct CoreModel {
             .measureActivity(let run, _),
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
             .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
-            .measureProcessor(let run), .limitProcessor(let run, _):
+            .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -193,7 +194,7 @@ struct CoreModel {
             if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .run(let run, .inspected(let inspection)):
             guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
-            apps[app].memory = inspection.memory
+            apps[app].size.setEstimate(inspection.memory, doubt: inspection.uncertainty)
         case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
             if let app = currentApp(of: run) { apps[app].takesPart = true }
         case .run(let run, .attached(let handled)):
@@ -201,11 +202,15 @@ struct CoreModel {
         case .memoryMeasured(let reading):
             (measuredSince, measuringSince) = (measuringSince, nil)
             for size in reading.sizes { record(size) }
-        case .run(_, .frozen(_, let memory, _)): frozenMemory = memory
+        case .run(_, .frozen(_, let memory, let uncertainty)): frozenMemory = (memory, uncertainty)
         case .run(let run, .footprintMeasured(let attempt, let memory)):
             guard let app = currentApp(of: run), apps[app].phase == .suspended, apps[app].freezeAttempt == attempt
             else { return }
-            apps[app].memory = memory
+            apps[app].size.setExact(memory, at: .origin)
+        case .run(let run, .sizeMeasured(let bytes, let estimate)):
+            if let app = currentApp(of: run), apps[app].phase != .ending {
+                apps[app].size.setExact(bytes, estimate: estimate, at: .origin)
+            }
         case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
             .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady:
             break
@@ -248,9 +253,13 @@ struct CoreModel {
     private mutating func record(_ size: MemoryReading.Size) {
         guard let app = currentApp(of: size.run) else { return }
         switch apps[app].phase {
-        case .launching, .foreground, .entering, .running, .waking, .terminating: apps[app].memory = size.bytes
+        case .launching, .foreground, .entering, .running, .waking, .terminating:
+            apps[app].size.setEstimate(size.bytes, doubt: size.uncertainty)
         // It was suspended all the time.
-        case .suspended: if let measuredSince, apps[app].since < measuredSince { apps[app].memory = size.bytes }
+        case .suspended:
+            if let measuredSince, apps[app].since < measuredSince {
+                apps[app].size.setEstimate(size.bytes, doubt: size.uncertainty)
+            }
         case .unknown, .notRunning, .suspending, .ending, .past: break
         }
     }
@@ -272,7 +281,7 @@ struct CoreModel {
             apps[app].isStopped = false
             apps[app].readiness = apps[app].policy.readiness
             apps[app].startUpTime = .zero
-            apps[app].memory = 0
+            apps[app].size = SizeRecord()
             apps[app].memoryBeforeEnd = 0
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
@@ -311,7 +320,7 @@ struct CoreModel {
             apps[app].isRegistered = false
             apps[app].phase = .unknown
             apps[app].wakes.discard(hasRun: false)
-        case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor,
+        case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
             .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
             .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
             .rejectConnections, .finish:
@@ -371,7 +380,7 @@ struct CoreModel {
             // The core does not know the app any more.
             if !apps[app].isRegistered { apps[app].wakes.dropNext() }
             apps[app].run = nil
-            apps[app].memory = 0
+            apps[app].size = SizeRecord()
             apps[app].phase = apps[app].isRegistered ? .notRunning : .unknown
         case .active, .inactive:
             apps[app].wakes.clear()
@@ -379,7 +388,7 @@ struct CoreModel {
         case .suspended:
             apps[app].wakes.clear()
             apps[app].phase = .suspended
-            apps[app].memory = frozenMemory
+            apps[app].size.setEstimate(frozenMemory.bytes, doubt: frozenMemory.uncertainty)
         case .terminating:
             apps[app].wakes.clear()
             if apps[app].phase != .ending { apps[app].phase = .terminating }

@@ -6,7 +6,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case launchForeground, launchBackground, launchWake, activate, background, interrupt, interruptWhileConnected
     case endInterruption, terminate, remove
     case push, send, requestAbandoned, shutdown
-    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, footprintMeasured, freezeLost,
+    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, footprintMeasured, sizeMeasured,
+        freezeLost,
         thawed, inspected,
         exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
@@ -52,6 +53,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .notified: self = .notifiedTerminate
         case .frozen: self = .frozen
         case .footprintMeasured: self = .footprintMeasured
+        case .sizeMeasured: self = .sizeMeasured
         case .thawed: self = .thawed
         case .freezeLost: self = .freezeLost
         case .inspected: self = .inspected

@@ -71,6 +71,8 @@ struct FakeRun {
     /// Whether the main process is the child of another process: the kernel does not report its exit status.
     var isMainProcessAdopted = false
     var memory: UInt64 = 0
+    /// The estimate of its size at the last freeze; `nil`: it was exact.
+    var estimate: UInt64?
     /// What it uses of the processors (L44).
     var processor = RunProcessor()
     var delivered = Delivered()

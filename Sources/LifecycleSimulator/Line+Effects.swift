@@ -25,6 +25,7 @@ extension Line {
         case .rejectConnections(let id): add("reject the connections of ", id.name)
         case .removeInstance(let id): add("remove the instance ", id.name)
         case .measureMemory: add("measure memory")
+        case .measureSize: add("measure the exact size of ", app?.name ?? "?")
         case .allowSleep: add("allow sleep")
         case .finish: add("finish")
         case .spawn(let id, let run, let launch):

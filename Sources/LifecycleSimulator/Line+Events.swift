@@ -93,14 +93,13 @@ extension Line {
         case .notified(let notice, let delivered, _):
             add(delivered ? " notified: " : " not notified: ")
             add(notice.word)
-        case .frozen(let attempt, let memory, let uncertainty):
+        case .frozen(let attempt, let memory, _):
             add(" frozen", attempt: attempt, memory)
-            if uncertainty > 0 {
-                add(", of which certain: ")
-                add(memory - min(memory, uncertainty))
-            }
         case .footprintMeasured(let attempt, let memory):
             add(" measured", attempt: attempt, memory)
+        case .sizeMeasured(let bytes, _):
+            add(" measured exactly: ")
+            add(bytes)
         case .thawed(let attempt):
             add(" thawed, attempt ")
             add(attempt)

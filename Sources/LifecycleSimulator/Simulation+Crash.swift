@@ -103,7 +103,8 @@ extension World {
 
     private func afterCrash(_ event: RunEvent, messagesKept: Bool, losesStatus: () -> Bool) -> RunEvent? {
         switch event {
-        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .thawed, .locksFound, .inputWatched,
+        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .sizeMeasured, .thawed, .locksFound,
+            .inputWatched,
             .inputArrived, .workMeasured, .processorMeasured:
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
@@ -140,7 +141,8 @@ extension World {
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
         // The watch was lost, and the measurement too.
-        case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor: return false
+        case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .measureSize:
+            return false
         case .spawn, .notify, .continueStopped, .inspect, .measureActivity, .throttle, .unthrottle, .setOOMClass,
             .deliver,
             .recordLaunch,

@@ -312,7 +312,8 @@ extension RunEvent {
         case .ready: .launch
         case .backgroundEntered, .stopped: .background
         case .heartbeat: .watchdog
-        case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .thawed, .freezeLost,
+        case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .sizeMeasured, .thawed,
+            .freezeLost,
             .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,

@@ -17,7 +17,7 @@ extension World {
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
             .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
-            .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _):
+            .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _), .measureSize(let id):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run) {
                 return "\(problem) (run \(id))"
@@ -57,7 +57,7 @@ extension World {
         case .inspect where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
         case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .watchInput,
-            .measureWork, .measureProcessor, .limitProcessor:
+            .measureWork, .measureProcessor, .limitProcessor, .measureSize:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
         case .warn, .stopWatchingInput, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer,
@@ -91,6 +91,9 @@ extension World {
         case .measureWork(_, let isFirst): measureWork(run, isFirst: isFirst)
         case .measureProcessor: measureProcessor(run)
         case .limitProcessor(_, let limit): limitProcessor(run, limit)
+        case .measureSize:
+            let sizes = RunEvent.sizeMeasured(bytes: runs[run].memory, estimate: runs[run].estimate ?? runs[run].memory)
+            deliver(.run(runs[run].id, sizes), after: footprintRandom.within(1 * .millisecond...500 * .millisecond))
         case .kill: kill(run)
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false

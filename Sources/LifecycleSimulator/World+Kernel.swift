@@ -129,7 +129,8 @@ extension World {
         let isShared = footprintRandom.chance(200)
         let estimate = isShared ? memory + memory / 100 * UInt64(footprintRandom.below(200)) : memory
         if let locks = traffic.runs[run].locks { deliver(.run(id, .locksFound(attempt: attempt, locks)), after: delay) }
-        deliver(.run(id, .frozen(attempt: attempt, memory: estimate)), after: delay)
+        runs[run].estimate = isShared ? estimate : nil
+        deliver(.run(id, .frozen(attempt: attempt, memory: estimate, uncertainty: estimate - memory)), after: delay)
         guard isShared else { return }
         let measured = RunEvent.footprintMeasured(attempt: attempt, memory: memory)
         deliver(.run(id, measured), after: delay + footprintRandom.within(1 * .millisecond...2 * .second))

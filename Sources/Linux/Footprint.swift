@@ -72,6 +72,7 @@ package struct FootprintMeasurement {
     /// Sums over the processes, and the largest value of one for what processes usually share.
     private var own: UInt64 = 0
     private var swapped: UInt64 = 0
+    private var mostSwapped: UInt64 = 0
     private var kernel: UInt64 = 0
     private var mostShared: UInt64 = 0
     private var mostFile: UInt64 = 0
@@ -101,8 +102,9 @@ package struct FootprintMeasurement {
     /// The kernel's memory for the processes: page tables and threads.
     package var kernelBytes: UInt64 { kernel }
 
-    /// By how much the app may be smaller: what its processes may share after a fork, and shared memory that may outlive it.
-    package var uncertainty: UInt64 { counted?.shared ?? (own - mostOwn + mostShared) }
+    /// By how much the app may be smaller: what its processes may share after a fork, in RAM or in swap, and shared memory that may
+    /// outlive it.
+    package var uncertainty: UInt64 { counted?.shared ?? (own - mostOwn + swapped - mostSwapped + mostShared) }
 
     /// Whether a memory controller has counted the app.
     package var isCounted: Bool { counted != nil }
@@ -118,6 +120,7 @@ package struct FootprintMeasurement {
             own &+= memory.anonymous
             mostOwn = max(mostOwn, memory.anonymous)
             swapped &+= memory.swapped
+            mostSwapped = max(mostSwapped, memory.swapped)
             kernel &+= memory.kernel
             mostShared = max(mostShared, memory.shared)
             mostFile = max(mostFile, memory.file)

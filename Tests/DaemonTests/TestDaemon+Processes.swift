@@ -100,6 +100,15 @@ extension TestDaemon {
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
         return starting.process
     }
+
+    /// Holds up the end of a process, with its memory, until the file `release` exists. The file `attached` is created first.
+    func holdEnd(of pid: Int32, attached: String, release: String) throws -> Linux.Process {
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: TestDaemon.app, arguments: ["hold-end", "\(pid)", attached, release], environment: []))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        return starting.process
+    }
 }
 
 /// Whether a process exists and is not a zombie.

@@ -41,7 +41,7 @@ struct ReturnTests {
         harness.behave("kiosk") { $0.memory = 120 * mebibyte }
         harness.advance(.seconds(10))
         #expect(harness.launches("kiosk").map(\.reason) == [.user, .relaunch])
-        harness.advance(.seconds(75))
+        harness.advance(.seconds(82))
         #expect(harness.launches("kiosk").map(\.state) == Array(repeating: .foreground, count: 5))
         #expect(waits(harness) == [.seconds(10), .seconds(20), .seconds(40)] + waits(harness).dropFirst(3))
         harness.behave("kiosk") { $0.memory = 20 * mebibyte }
@@ -49,7 +49,7 @@ struct ReturnTests {
         #expect(harness.state("kiosk") == .active)
         let count = harness.launches("kiosk").count
         harness.behave("kiosk") { $0.memory = 120 * mebibyte }
-        harness.advance(.seconds(5))
+        harness.advance(.seconds(8))
         #expect(harness.launches("kiosk").count == count + 1)
     }
 
@@ -319,7 +319,7 @@ struct ReturnTests {
         // At this level no app comes back.
         harness.simulate(.critical)
         harness.configure { $0.budget = 100 * mebibyte }
-        harness.advance(.seconds(3))
+        harness.advance(.seconds(7))
         #expect(victims(harness) == ["photos"])
         harness.behave("photos") { $0.memory = 10 * mebibyte }
         harness.launch("mail")

@@ -160,6 +160,8 @@ struct SavingTests {
             .run(run, .notified(.memoryWarning(.critical), delivered: true, cpu: .milliseconds(3))),
             .run(run, .activityMeasured(RunActivity(cpu: .seconds(1), waited: .milliseconds(2), listens: true))),
             .run(run, .activityMeasured(hiddenActivity)),
+            .run(run, .frozen(attempt: 2, memory: 5 << 30, uncertainty: 1 << 30)),
+            .run(run, .sizeMeasured(bytes: 3 << 30, estimate: 4 << 30)),
             .run(run, .frozen(attempt: 2, memory: 5 << 30)), .run(run, .thawed(attempt: 1)),
             .run(run, .outOfMemory(.machine)),
             .run(run, .inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3, waited: .seconds(4)))),

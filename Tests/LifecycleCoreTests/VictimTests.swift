@@ -244,15 +244,16 @@ struct VictimTests {
     func looksAreConsecutive() {
         let harness = Harness("front", "next") { $0.suspendDelay = .seconds(60) }
         harness.launch("front")
-        harness.configure { $0.budget = mebibyte }
-        harness.advance(.milliseconds(1500))
+        harness.advance(.seconds(1000))
+        leave(harness, 50)
+        harness.advance(.milliseconds(900))
         harness.background("front")
-        harness.advance(.milliseconds(600))
+        harness.advance(.milliseconds(200))
         #expect(harness.killed() == ["front"])
         harness.launch("next")
         harness.advance(.milliseconds(900))
         #expect(harness.killed() == ["front"])
-        harness.advance(.milliseconds(1200))
+        harness.advance(.milliseconds(300))
         #expect(harness.killed() == ["front", "next"])
     }
 

@@ -49,12 +49,13 @@
 //   print TEXT            appends a line to the trace
 //
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With
-// `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c), with `serve FILE` or `held COMMAND…` a server (serve.c, held.c).
+// `hold-end PID FILE RELEASE` it holds up the end of another process until a file exists. With `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c), with `serve FILE` or `held COMMAND…` a server (serve.c, held.c).
 #include "descriptors.h"
 #include "fuse.h"
 #include "held.h"
 #include "lend.h"
 #include "serve.h"
+#include "tracers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -445,34 +446,11 @@ static int act(const char *what, const char *value) {
     _exit(64);
 }
 
-/// Kills another process with SIGKILL at the next system call `number` of its first thread: before the kernel carries the
-/// call out (`when` is "entry"), or after (`when` is "exit"). Creates the file `attached` once it watches the process.
-static int kill_at(const char *when, long number, pid_t pid, const char *attached) {
-    int status, is_in_call = 0;
-    if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD) || ptrace(PTRACE_INTERRUPT, pid, 0, 0)) return 91;
-    if (waitpid(pid, &status, __WALL) != pid || ptrace(PTRACE_SYSCALL, pid, 0, 0)) return 90;
-    close(open(attached, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    for (;;) {
-        if (waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status)) return 89;
-        int signal = 0;
-        if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-            struct __ptrace_syscall_info info;
-            if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) <= 0) return 88;
-            if (info.op == PTRACE_SYSCALL_INFO_ENTRY) is_in_call = (long)info.entry.nr == number;
-            if (is_in_call && (info.op == PTRACE_SYSCALL_INFO_EXIT || !strcmp(when, "entry"))) break;
-        } else if (status >> 16 == 0) {
-            signal = WSTOPSIG(status);
-        }
-        if (ptrace(PTRACE_SYSCALL, pid, 0, signal)) return 87;
-    }
-    kill(pid, SIGKILL);
-    while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {}
-    return 0;
-}
-
 int main(int count, char **arguments) {
     if (count == 6 && !strcmp(arguments[1], "kill-at"))
         return kill_at(arguments[2], atol(arguments[3]), atoi(arguments[4]), arguments[5]);
+    if (count == 5 && !strcmp(arguments[1], "hold-end"))
+        return hold_end(atoi(arguments[2]), arguments[3], arguments[4]);
     if (count == 4 && !strcmp(arguments[1], "descriptor")) return hold_descriptor(arguments[2], arguments[3]);
     if (count == 3 && !strcmp(arguments[1], "serve")) return serve(arguments[2]);
     if (count >= 2 && !strcmp(arguments[1], "held")) return serve_held(arguments + 2);

@@ -44,6 +44,7 @@ final class EffectPerformer: EffectPerforming {
         case .measureWork(let run, let isFirst): runs[run]?.measureWork(isFirst: isFirst)
         case .measureProcessor(let run): runs[run]?.measureProcessor()
         case .limitProcessor(let run, let limit): runs[run]?.limitProcessor(limit)
+        case .measureSize(let run): context.footprints.measure(run)
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)

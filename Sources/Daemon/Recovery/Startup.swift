@@ -39,7 +39,8 @@ enum Startup {
                     do { try receipts.write(receipt) } catch { journal.logWarning("\(error)", app: receipt.app) }
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
                 case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .watchInput,
-                    .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .kill, .throttle,
+                    .stopWatchingInput, .measureWork, .measureProcessor, .measureSize, .limitProcessor, .kill,
+                    .throttle,
                     .unthrottle, .setOOMClass, .deliver, .recordLaunch, .dropRestorationState, .identify, .answer,
                     .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,
                     .rejectConnections, .removeInstance, .finish:

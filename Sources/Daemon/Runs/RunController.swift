@@ -216,7 +216,10 @@ final class RunController {
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
         if let locks { send(.locksFound(attempt: attempt, locks)) }
-        send(.frozen(attempt: attempt, memory: measurement?.footprint.bytes ?? 0))
+        send(
+            .frozen(
+                attempt: attempt, memory: measurement?.footprint.bytes ?? 0, uncertainty: measurement?.uncertainty ?? 0)
+        )
         if let measurement { context.footprints.measure(id, attempt: attempt, after: measurement) }
     }
 
@@ -266,11 +269,12 @@ final class RunController {
         transport.sendAll()
         reportAnswers()
         let hasExited = process == nil && starting == nil
-        send(
-            .inspected(
-                Inspection(
-                    traced: isTraced, cpu: cpu, memory: memory, remaining: hasExited ? remaining : nil,
-                    waited: waitedSinceNotice)))
+        let measurement = measureMemory(in: nil)
+        var inspection = Inspection(
+            traced: isTraced, cpu: cpu, memory: measurement?.footprint.bytes ?? 0,
+            remaining: hasExited ? remaining : nil, waited: waitedSinceNotice)
+        inspection.uncertainty = measurement?.uncertainty ?? 0
+        send(.inspected(inspection))
     }
 
     /// Whether a debugger is attached to the main process. An app that traces itself is not being debugged (L48).

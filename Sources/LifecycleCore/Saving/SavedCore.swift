@@ -138,6 +138,7 @@ extension LifecycleCore {
         saved.foregroundSlots = foregroundSlots
         saved.memoryState = memoryState
         saved.memoryState.apps = 0
+        saved.memoryState.uncertain = 0
         saved.absence = absence
         saved.shutdown = shutdown
         saved.slots = admission.slots
@@ -177,6 +178,7 @@ extension LifecycleCore {
         if let run = apps[index].run {
             runs[run.id.number] = index
             memoryState.apps += run.memory
+            memoryState.uncertain += run.size.uncertainty
             for request in run.tiedInterruptions { requests[request.number] = index }
         }
         for waiter in apps[index].waiters { requests[waiter.request.number] = index }

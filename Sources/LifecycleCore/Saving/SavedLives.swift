@@ -282,6 +282,16 @@ extension JetsamContext: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &survivor)
         try coder.flag(2, &hadNoTime)
+        try coder.optional(3, &excess)
+    }
+}
+
+extension JetsamContext.Excess: SavedRecord {
+    package static var blank: JetsamContext.Excess { JetsamContext.Excess(size: 0, budget: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.size(1, &size)
+        try coder.size(2, &budget)
     }
 }
 

@@ -1,7 +1,7 @@
 extension MemoryState: SavedRecord {
     package static var blank: MemoryState { MemoryState() }
 
-    /// `apps` follows from the apps and is counted again. Not used any more: 6, 7.
+    /// `apps` and `uncertain` follow from the apps and are counted again. Not used any more: 6, 7.
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.size(1, &total)
         try coder.size(2, &available)
@@ -30,6 +30,17 @@ extension MemoryState: SavedRecord {
         try coder.optional(27, &measuringSince)
         try coder.optional(28, &warnedSince)
         try coder.optional(29, &foregroundLook)
+        try coder.list(40, &awaitedSizes, upTo: SavedLimits.apps)
+        try coder.optional(41, &excess)
+    }
+}
+
+extension MemoryExcess: SavedRecord {
+    package static var blank: MemoryExcess { MemoryExcess(run: RunID(0), since: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &run)
+        try coder.required(2, &since)
     }
 }
 

@@ -170,6 +170,11 @@ extension Run: SavedRecord {
             var later: String? = "a field of the next release"
             try coder.optional(30, &later)
         #endif
+        // The size of most runs is exact.
+        let isCertain = size == SizeRecord(estimate: memory) || size == SizeRecord()
+        var uncertain = isCertain ? nil : size
+        try coder.optional(40, &uncertain)
+        size = uncertain ?? SizeRecord(estimate: memory)
     }
 
     package var fault: String? {
@@ -182,6 +187,28 @@ extension Run: SavedRecord {
             return "\(tiedInterruptions.count) of \(interruptions) interruptions end with their clients"
         }
         return nil
+    }
+}
+
+extension SizeRecord: SavedRecord {
+    package static var blank: SizeRecord { SizeRecord() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        var (estimate, doubt, exact) = (estimate, doubt, exact)
+        try coder.size(1, &estimate)
+        try coder.sparseSize(2, &doubt)
+        try coder.optional(3, &exact)
+        self = SizeRecord(estimate: estimate, doubt: doubt, exact: exact)
+    }
+}
+
+extension SizeRecord.Exact: SavedRecord {
+    package static var blank: SizeRecord.Exact { SizeRecord.Exact(bytes: 0, estimate: 0, at: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.size(1, &bytes)
+        try coder.size(2, &estimate)
+        try coder.required(3, &at)
     }
 }
 

@@ -107,4 +107,12 @@ struct JetsamContext: Hashable, Sendable {
     var survivor: AppID?
     /// Memory was filled so fast that running apps had no time to answer the warning.
     var hadNoTime = false
+    /// It exceeded `Budget=` alone.
+    var excess: Excess?
+
+    /// In bytes.
+    struct Excess: Hashable, Sendable {
+        var size: UInt64
+        var budget: UInt64
+    }
 }

@@ -15,6 +15,12 @@ struct MemoryState: Hashable, Sendable {
     var refaults = MemoryRate()
     /// All apps together.
     var apps: UInt64 = 0
+    /// By how much `apps` may be too large.
+    var uncertain: UInt64 = 0
+    /// Runs whose exact size is being measured.
+    var awaitedSizes: [RunID] = []
+    /// The app that exceeds the budget alone.
+    var excess: MemoryExcess?
     var level = MemoryLevel.normal
     var cause: MemoryCause?
 
@@ -56,14 +62,9 @@ struct MemoryState: Hashable, Sendable {
         return next
     }
 
-    /// What is on its way. `fromReading`: compared with the last reading; otherwise, compared with the sizes of the apps.
-    func credited(_ now: Instant, fromReading: Bool) -> UInt64 {
-        credits.reduce(0) { sum, credit in
-            let counts =
-                fromReading
-                ? credit.isExpected(now) : !credit.isGone && credit.due + LifecycleCore.budgetCreditTime > now
-            return counts ? sum.saturatingSum(credit.bytes) : sum
-        }
+    /// What is on its way, compared with the last reading.
+    func credited(_ now: Instant) -> UInt64 {
+        credits.reduce(0) { sum, credit in credit.isExpected(now) ? sum.saturatingSum(credit.bytes) : sum }
     }
 
     func expectsMemory(_ now: Instant) -> Bool { credits.contains { $0.isExpected(now) } }
@@ -73,10 +74,7 @@ struct MemoryState: Hashable, Sendable {
 
     /// Memory that is on its way is looked for when it is due.
     mutating func checkCredits(_ now: Instant) {
-        for credit in credits where !credit.isGone {
-            let later = credit.due + LifecycleCore.budgetCreditTime
-            if credit.due > now { check(by: credit.due) } else if later > now { check(by: later) }
-        }
+        for credit in credits where !credit.isGone && credit.due > now { check(by: credit.due) }
     }
 
     /// An app has started to run: its memory is measured soon.
@@ -89,7 +87,7 @@ struct MemoryState: Hashable, Sendable {
 struct MemoryCredit: Hashable, Sendable {
     var run: RunID
     var bytes: UInt64
-    /// From then on it is not counted on any more.
+    /// From then on it is not counted on any more, if available memory is critical.
     var due: Instant
     /// No process of the run is left.
     var isGone = false
@@ -97,6 +95,13 @@ struct MemoryCredit: Hashable, Sendable {
     var isMeasured = false
 
     func isExpected(_ now: Instant) -> Bool { isGone || due > now }
+}
+
+/// An app that exceeds `Budget=` alone.
+struct MemoryExcess: Hashable, Sendable {
+    var run: RunID
+    /// Since when that is known.
+    var since: Instant
 }
 
 /// How fast a number of bytes changes, from successive readings.

@@ -125,8 +125,9 @@ struct Run: Hashable, Sendable {
     var pid: Int32?
     /// `execve` succeeded. Reported once, by this daemon or the previous one.
     var isExecuted = false
-    /// The last known size in bytes.
+    /// The last known size in bytes: `size.bytes`.
     var memory: UInt64 = 0
+    var size = SizeRecord()
     /// The largest size that was measured, in bytes.
     var peakMemory: UInt64 = 0
     /// The size when the app was notified of its end, in bytes: while it ends it becomes smaller. 0: it was not notified, or

@@ -138,7 +138,7 @@ struct DeadlineChecker {
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish, .watchInput,
-            .stopWatchingInput, .measureWork, .measureProcessor,
+            .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
             .limitProcessor:
             return
         }

@@ -55,7 +55,9 @@ struct JetsamChecker {
     /// Whether an event can make the core choose a victim. Then the foreground slots are recorded before it.
     static func mayChoose(_ event: Event, at level: MemoryLevel) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured): true
+        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured),
+            .run(_, .sizeMeasured):
+            true
         case .deadlineReached: level > .normal
         default: false
         }
@@ -165,7 +167,9 @@ struct JetsamChecker {
     /// comes later.
     private func isForMemory(_ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured): true
+        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured),
+            .run(_, .sizeMeasured):
+            true
         // At the end of a shutdown's time all apps are killed, and a suspended one after `UnloadAfterSec=`.
         case .deadlineReached:
             overdue != app && !model.isShuttingDown && !UnloadChecker.isDue(model.apps[app], at: now)
@@ -177,7 +181,7 @@ struct JetsamChecker {
         _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
     ) {
         defer { victims += 1 }
-        if Self.isOverLimit(model.apps[app]) { return }
+        if Self.isOverLimit(model.apps[app]) || excess(model) == app { return }
         checkNeed(app, event, model, now, &findings)
         checkWarning(app, event, model, now, &findings)
         if model.apps[app].state == .active { checkActive(app, model, now, &findings) }
@@ -188,7 +192,7 @@ struct JetsamChecker {
         _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
     ) {
         let id = model.apps[app].id
-        let isOver = judge.isOverBudget(Self.memory(model), now)
+        let isOver = isOverBudget(model)
         if case .pressureSimulated = event {
             return findings.check(
                 victims == 0 || isOver, .victimsAreNecessary, "\(id) is the second victim of a simulation")
@@ -218,7 +222,7 @@ struct JetsamChecker {
 
     private func checkActive(_ app: Int, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings) {
         let id = model.apps[app].id
-        let isOver = judge.isOverBudget(Self.memory(model), now)
+        let isOver = isOverBudget(model)
         findings.check(
             isLook && foregroundShort.map { now - $0.since >= 1 * .second } ?? false, .activeIsLast,
             "the active app \(id) is killed at the first look")
@@ -240,14 +244,36 @@ struct JetsamChecker {
     private static func isOverLimit(_ app: AppModel) -> Bool {
         switch app.phase {
         case .launching, .foreground, .entering, .running, .waking:
-            app.policy.memoryMax.map { app.memory > $0 } ?? false
-        case .suspended: app.policy.suspendedMemoryMax.map { app.memory > $0 } ?? false
+            app.policy.memoryMax.map { app.size.certain > $0 } ?? false
+        case .suspended: app.policy.suspendedMemoryMax.map { app.size.certain > $0 } ?? false
         case .unknown, .notRunning, .suspending, .terminating, .ending, .past: false
         }
     }
 
-    /// All apps together, as the core knows them.
-    private static func memory(_ model: CoreModel) -> UInt64 { model.apps.reduce(UInt64(0)) { $0 + $1.memory } }
+    // MARK: The budget
+
+    /// What the apps that are not ending have at least, as the core knows them.
+    private func memory(_ model: CoreModel) -> UInt64 {
+        model.apps.indices.reduce(UInt64(0)) { isEnding[$1] ? $0 : $0 + model.apps[$1].size.certain }
+    }
+
+    /// The first app in L38's order that exceeds the budget alone, or may exceed it.
+    private func excess(_ model: CoreModel) -> Int? {
+        guard let budget = judge.budget, !judge.isCritical else { return nil }
+        var first: (app: Int, rank: Rank)?
+        for app in model.apps.indices where !isEnding[app] && model.apps[app].memory > budget {
+            guard let rank = rank(app, model) else { continue }
+            if first.map({ rank < $0.rank }) ?? true { first = (app, rank) }
+        }
+        return first?.app
+    }
+
+    /// Whether the apps exceed the budget, beside one that exceeds it alone.
+    private func isOverBudget(_ model: CoreModel) -> Bool {
+        guard let budget = judge.budget else { return false }
+        let all = memory(model)
+        return all - (excess(model).map { model.apps[$0].size.certain } ?? 0) > budget
+    }
 
     // MARK: The order
 
@@ -304,22 +330,24 @@ struct JetsamChecker {
         verifyLimits(event, model, now, &findings)
         if isLook {
             pressed = nil
-            if !judge.isShortInForeground, !judge.isOverBudget(Self.memory(model), now) { foregroundShort = nil }
+            if !judge.isShortInForeground, !isOverBudget(model) { foregroundShort = nil }
         }
         guard isLook, victims < LifecycleCore.victimsAtOnce else { return }
-        let isOver = judge.isOverBudget(Self.memory(model), now)
+        // While the sizes are in doubt, the exact ones are measured.
+        let isCertain = judge.isCritical || !model.apps.contains { $0.size.isInDoubt }
+        let isOver = isOverBudget(model) && isCertain
         guard isOver || judge.isShort(now) else { return }
         // For the first second the apps that were warned may free memory.
         let mayWait = model.apps.contains(where: Self.isAwake) && raisedAt.map { now - $0 < 1 * .second } ?? true
         if mayWait, !judge.isPressing { return }
         let left = model.apps.indices.first { app in
-            !launched.contains(app) && group(app, model.apps[app]).map { $0 < 2 } ?? false
+            !launched.contains(app) && app != excess(model) && group(app, model.apps[app]).map { $0 < 2 } ?? false
         }
         // Only for a pool that is pressing, as long as the warning is new.
         guard !mayWait || judge.isShortWhilePressing(now) else { return }
         findings.check(
             left == nil, .jetsamActs,
-            "\(judge.reading?.available ?? 0) bytes are available, apps have \(Self.memory(model)), and "
+            "\(judge.reading?.available ?? 0) bytes are available, apps have \(memory(model)), and "
                 + "\(left.map { model.apps[$0].id.name } ?? "") is not killed")
     }
 

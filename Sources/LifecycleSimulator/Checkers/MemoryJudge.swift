@@ -110,12 +110,9 @@ struct MemoryJudge {
         if isAwaited { credits[index].isGone = true } else { credits.remove(at: index) }
     }
 
-    /// What is on its way. `isBudget`: compared with the sizes of the apps, from which what is gone is missing already.
-    func credited(_ now: Microseconds, isBudget: Bool = false) -> UInt64 {
-        let more = isBudget ? LifecycleCore.budgetCreditTime.microseconds : 0
-        return credits.reduce(0) { sum, credit in
-            (credit.isGone ? !isBudget : credit.due + more > now) ? sum + credit.bytes : sum
-        }
+    /// What is on its way.
+    func credited(_ now: Microseconds) -> UInt64 {
+        credits.reduce(0) { sum, credit in credit.isGone || credit.due > now ? sum + credit.bytes : sum }
     }
 
     func expectsMemory(_ now: Microseconds) -> Bool {
@@ -176,8 +173,8 @@ struct MemoryJudge {
     /// Whether memory is so short that apps in the foreground may be killed.
     var isShortInForeground: Bool { pools.contains { $0.available < $0.thresholds.foreground } }
 
-    func isOverBudget(_ apps: UInt64, _ now: Microseconds) -> Bool {
-        let credited = credited(now, isBudget: true)
-        return manager.budget.map { apps - min(apps, credited) > $0 } ?? false
-    }
+    var budget: UInt64? { manager.budget }
+
+    /// Less is available than is needed, whatever is on its way.
+    var isCritical: Bool { pools.contains(where: \.isCritical) }
 }

@@ -45,7 +45,9 @@ struct OwnTimeChecker {
             arrived = (app, Self.hasTime(known, core, now))
         // What a worker does for its clients is not its own (L49).
         case .run(_, .workMeasured): if model.apps[app].policy.role == .worker { apps[app].isCounted = false }
-        case .run(_, .inputWatched), .run(_, .inspected), .run(_, .thawed), .run(_, .footprintMeasured): break
+        case .run(_, .inputWatched), .run(_, .inspected), .run(_, .thawed), .run(_, .footprintMeasured),
+            .run(_, .sizeMeasured):
+            break
         default: apps[app].isCounted = false
         }
     }

@@ -82,7 +82,7 @@ struct RelaunchChecker {
     private static func mayBeJetsam(_ event: Event) -> Bool {
         switch event {
         case .memoryMeasured, .pressureSimulated, .configured, .deadlineReached, .run(_, .frozen),
-            .run(_, .footprintMeasured):
+            .run(_, .footprintMeasured), .run(_, .sizeMeasured):
             true
         default: false
         }

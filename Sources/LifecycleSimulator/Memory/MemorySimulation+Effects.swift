@@ -187,6 +187,9 @@ extension MemorySimulation {
         case .kill(let run):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             end(app, .signaled(9, coreDumped: false), after: scenario.apps[app].killTime ?? scenario.killTime)
+        case .measureSize(let run):
+            guard let app = appsByRun[run] else { return }
+            queue.push(.exact(app, run), at: now + scenario.exactTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
             .writeReceipt,

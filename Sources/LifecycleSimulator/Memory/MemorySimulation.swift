@@ -10,6 +10,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         case step(MemoryScenario.Step)
         case frozen(Int, RunID, attempt: Int)
         case footprint(Int, RunID, attempt: Int)
+        case exact(Int, RunID)
         case execute(Int, RunID)
         case tick
     }
@@ -153,6 +154,9 @@ package struct MemorySimulation<Core: DecidingCore> {
                 return
             }
             handle(.run(run, .footprintMeasured(attempt: attempt, memory: UInt64(process.size))))
+        case .exact(let app, let run):
+            guard let process = processes[app], process.run == run else { return }
+            handle(.run(run, .sizeMeasured(bytes: UInt64(process.size), estimate: estimate(app, process).size)))
         case .execute(let app, let run):
             guard processes[app]?.run == run else { return }
             let size = scenario.apps[app].size

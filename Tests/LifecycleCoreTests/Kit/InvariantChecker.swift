@@ -121,7 +121,7 @@ struct InvariantChecker {
                 fail("\(effect) in \(states[known.app] as Any)")
             }
         case .continueStopped(let run), .inspect(let run), .measureActivity(let run, _), .deliver(let run, _),
-            .setOOMClass(let run, _):
+            .setOOMClass(let run, _), .measureSize(let run):
             _ = handleEverything(run, effect)
         case .throttle(let run):
             if handleEverything(run, effect)?.isThrottled == true { fail("\(effect) twice") }

@@ -51,6 +51,10 @@ struct Kernel {
         var listens = false
         var hiddenSockets: HiddenSockets?
         var memory = 10 * mebibyte
+        /// By how much `memory` may be too large.
+        var uncertainty: UInt64 = 0
+        /// The exact size; `nil`: it is being measured.
+        var exact: UInt64?
         /// What is watched when it is suspended; `nil`: there is no answer.
         var watch: InputWatch? = InputWatch(watched: 3)
         /// What it has to do; `nil`: there is no answer.
@@ -142,6 +146,9 @@ struct Kernel {
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
+        case .measureSize(let run):
+            let behaviour = behaviour(of: run)
+            return behaviour.exact.map { [.run(run, .sizeMeasured(bytes: $0, estimate: behaviour.memory))] } ?? []
         case .watchSockets(let app):
             guard let input = clients[app] else {
                 watchedSockets.insert(app)
@@ -225,7 +232,9 @@ struct Kernel {
         guard behaviour.freezes else { return [] }
         processes[run]?.isFrozen = true
         let found = behaviour.locks.map { [Event.run(run, .locksFound(attempt: attempt, $0))] } ?? []
-        return found + [.run(run, .frozen(attempt: attempt, memory: behaviour.memory))]
+        return found + [
+            .run(run, .frozen(attempt: attempt, memory: behaviour.memory, uncertainty: behaviour.uncertainty))
+        ]
     }
 
     private mutating func end(_ run: RunID, _ status: ExitStatus) -> [Event] {
@@ -252,7 +261,10 @@ struct Kernel {
         let measured = alive.filter { run in
             processes[run].map { !$0.isFrozen || measuredSuspended.contains($0.app) } ?? false
         }
-        let sizes = measured.map { MemoryReading.Size(run: $0, bytes: behaviour(of: $0).memory) }
+        let sizes = measured.map { run in
+            MemoryReading.Size(
+                run: run, bytes: behaviour(of: run).memory, uncertainty: behaviour(of: run).uncertainty)
+        }
         var reading = MemoryReading(total: total, available: total - min(total, used), sizes: sizes)
         (reading.swapTotal, reading.swapFree, reading.refaulted) = (swapTotal, swapFree, refaulted)
         (reading.limit, reading.stalls) = (limit, stalls)
