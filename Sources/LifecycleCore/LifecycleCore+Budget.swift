@@ -45,41 +45,52 @@ extension LifecycleCore {
         if let most { measureSize(most.index) }
     }
 
-    /// An app that exceeds the budget alone: killing any others does not help.
+    /// Apps that exceed the budget alone: killing any others does not help. The first of them in L38's order is dealt with.
     ///
     /// - Returns: what the others exceed the budget by; `nil`: no app exceeds it alone.
-    mutating func answerExcess(_ look: MemoryEvidence?, _ now: Instant) -> (app: Int, others: UInt64)? {
-        guard let budget = manager.budget, let index = appInExcess(budget) else {
+    mutating func answerExcess(_ look: MemoryEvidence?, _ now: Instant) -> UInt64? {
+        guard let budget = manager.budget, let (index, sum) = appsInExcess(budget) else {
             memoryState.excess = nil
             return nil
         }
-        let size = self[run: index].size
-        guard size.certain > budget else {
+        let others = certainOfBudget.excess(over: sum).excess(over: budget)
+        guard self[run: index].size.certain > budget else {
             measureSize(index)
-            return (index, 0)
+            return others
         }
-        let others = certainOfBudget.excess(over: size.certain).excess(over: budget)
-        if apps[index].phase == .terminating { return (index, others) }
+        if apps[index].phase == .terminating { return others }
         let due = excessDue(index, now)
         if apps[index].phase == .suspended || due <= now && look != nil {
             memoryState.excess = nil
             let context = JetsamContext(excess: JetsamContext.Excess(size: self[run: index].memory, budget: budget))
-            kill(index, .jetsam(.budget, candidates, context), .jetsam, now)
+            kill(index, .jetsam(.budget, candidates(first: index), context), .jetsam, now)
             jetsam.set(index, to: jetsamRank(index))
-            return (index, others)
+            memoryState.check(by: now + Self.victimPause)
+        } else if due > now {
+            memoryState.check(by: due)
+        } else {
+            measureMemory(now)
         }
-        if due > now { memoryState.check(by: due) } else { measureMemory(now) }
-        return (index, others)
+        return others
     }
 
-    /// The first app in L38's order that has, or may have, more than the budget.
-    private func appInExcess(_ budget: UInt64) -> Int? {
+    /// The first app in L38's order that has, or may have, more than the budget, and what all of those have at least.
+    private func appsInExcess(_ budget: UInt64) -> (first: Int, sum: UInt64)? {
         var first: (index: Int, rank: JetsamRank)?
+        var sum: UInt64 = 0
         for index in apps.indices {
             guard let run = apps[index].run, run.memory > budget, let rank = jetsamRank(index) else { continue }
+            sum += run.size.certain
             if first.map({ rank < $0.rank }) ?? true { first = (index, rank) }
         }
-        return first?.index
+        return first.map { ($0.index, sum) }
+    }
+
+    /// The victim, then the others in L38's order.
+    private func candidates(first index: Int) -> [Receipt.Candidate] {
+        let victim = Receipt.Candidate(
+            app: apps[index].id, state: apps[index].state, memory: self[run: index].memory)
+        return Array(([victim] + candidates.filter { $0.app != victim.app }).prefix(Receipt.maximumCandidates))
     }
 
     /// When the app is killed if it has not become smaller. At first it is warned, if it has not received the last warning.
@@ -87,7 +98,7 @@ extension LifecycleCore {
         let run = self[run: index].id
         if let excess = memoryState.excess, excess.run == run { return excess.since + Self.excessTime }
         memoryState.excess = MemoryExcess(run: run, since: now)
-        if memoryState.lastCriticalWarning.map({ $0 < self[run: index].created }) ?? true { warn(only: index) }
+        if memoryState.lastCriticalWarning.map({ $0 < self[run: index].created }) ?? true { warn(only: index, now) }
         return now + Self.excessTime
     }
 }

@@ -59,11 +59,10 @@ extension LifecycleCore {
         }
         // Where available memory is critical, what is killed helps, whatever the sizes are.
         let isShort = memoryPools.contains(where: \.isCritical)
-        var inExcess: Int?
-        if !isShort, let excess = answerExcess(look, now) {
-            inExcess = excess.app
+        let others = isShort ? nil : answerExcess(look, now)
+        if let others {
             memoryState.foregroundLook = nil
-            needs = [Need(cause: .budget, background: excess.others, foreground: 0, isPressing: false)]
+            needs = [Need(cause: .budget, background: others, foreground: 0, isPressing: false)]
         }
         if !isWarned(now) {
             let isTime = needs.allSatisfy { !$0.isPressing }
@@ -71,8 +70,9 @@ extension LifecycleCore {
             needs.removeAll { !$0.isPressing }
         }
         if let most = needs.max(by: { $0.background < $1.background }) {
-            kill(most.cause, most.background, below: .inactive, except: inExcess, isShort: isShort, now)
-            if let look, inExcess == nil { killInForeground(needs, look, isShort: isShort, now) }
+            let largest = others == nil ? .max : manager.budget ?? .max
+            kill(most.cause, most.background, below: .inactive, upTo: largest, isShort: isShort, now)
+            if let look, others == nil { killInForeground(needs, look, isShort: isShort, now) }
         }
         memoryState.checkCredits(now)
     }
@@ -101,16 +101,17 @@ extension LifecycleCore {
     /// Kills the shortest prefix of L38's order that gives back `bytes` (L39). Sizes that may be too large are made exact first, unless
     /// memory is short: an app that turns out to be smaller comes later in the order.
     ///
-    /// - Parameter except: an app that is not to be killed now.
+    /// - Parameter largest: larger apps are not to be killed now.
     private mutating func kill(
-        _ cause: MemoryCause, _ bytes: UInt64, below limit: JetsamRank.Class, except: Int? = nil, isShort: Bool,
+        _ cause: MemoryCause, _ bytes: UInt64, below limit: JetsamRank.Class, upTo largest: UInt64 = .max,
+        isShort: Bool,
         _ now: Instant
     ) {
         if bytes == 0 { return }
         refreshRanks()
         var missing = bytes
         var victims: [Int] = []
-        for index in jetsam.smallest(Self.victimsAtOnce + 1) where index != except {
+        for index in jetsam.smallest(Self.victimsAtOnce + 1) where self[run: index].memory <= largest {
             guard missing > 0, victims.count < Self.victimsAtOnce, let rank = jetsam.key(of: index), rank.group < limit
             else { break }
             victims.append(index)

@@ -260,9 +260,10 @@ extension LifecycleCore {
         }
     }
 
-    /// Warns one app of level `critical`.
-    mutating func warn(only index: Int) {
+    /// Warns one app of level `critical`. The next warning of all apps is not for 25 s, so that it gets no second one in that time.
+    mutating func warn(only index: Int, _ now: Instant) {
         guard runningApps().contains(index) else { return }
+        memoryState.lastCriticalWarning = now
         endIdleHint(index)
         effects.append(.notify(self[run: index].id, .memoryWarning(.critical)))
     }

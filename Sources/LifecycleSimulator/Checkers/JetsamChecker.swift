@@ -181,7 +181,7 @@ struct JetsamChecker {
         _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
     ) {
         defer { victims += 1 }
-        if Self.isOverLimit(model.apps[app]) || excess(model) == app { return }
+        if Self.isOverLimit(model.apps[app]) || isInExcess(app, model) { return }
         checkNeed(app, event, model, now, &findings)
         checkWarning(app, event, model, now, &findings)
         if model.apps[app].state == .active { checkActive(app, model, now, &findings) }
@@ -257,22 +257,19 @@ struct JetsamChecker {
         model.apps.indices.reduce(UInt64(0)) { isEnding[$1] ? $0 : $0 + model.apps[$1].size.certain }
     }
 
-    /// The first app in L38's order that exceeds the budget alone, or may exceed it.
-    private func excess(_ model: CoreModel) -> Int? {
-        guard let budget = judge.budget, !judge.isCritical else { return nil }
-        var first: (app: Int, rank: Rank)?
-        for app in model.apps.indices where !isEnding[app] && model.apps[app].memory > budget {
-            guard let rank = rank(app, model) else { continue }
-            if first.map({ rank < $0.rank }) ?? true { first = (app, rank) }
-        }
-        return first?.app
+    /// Whether the app exceeds the budget alone, or may exceed it. It is killed for that, and no other app is.
+    private func isInExcess(_ app: Int, _ model: CoreModel) -> Bool {
+        guard let budget = judge.budget, !judge.isCritical, !isEnding[app] else { return false }
+        return model.apps[app].memory > budget && group(app, model.apps[app]) != nil
     }
 
-    /// Whether the apps exceed the budget, beside one that exceeds it alone.
+    /// Whether the apps exceed the budget, beside those that exceed it alone.
     private func isOverBudget(_ model: CoreModel) -> Bool {
         guard let budget = judge.budget else { return false }
-        let all = memory(model)
-        return all - (excess(model).map { model.apps[$0].size.certain } ?? 0) > budget
+        let alone = model.apps.indices.reduce(UInt64(0)) { sum, app in
+            isInExcess(app, model) ? sum + model.apps[app].size.certain : sum
+        }
+        return memory(model) - alone > budget
     }
 
     // MARK: The order
@@ -284,7 +281,7 @@ struct JetsamChecker {
         guard let ownRank = rank(app, model) else {
             return findings.check(false, .jetsamKeepsOrder, "\(model.apps[app].id) is killed, but is no candidate")
         }
-        for other in model.apps.indices where other != app {
+        for other in model.apps.indices where other != app && !isInExcess(other, model) {
             guard let otherRank = rank(other, model) else { continue }
             findings.check(
                 !(otherRank < ownRank), .jetsamKeepsOrder,
@@ -341,7 +338,7 @@ struct JetsamChecker {
         let mayWait = model.apps.contains(where: Self.isAwake) && raisedAt.map { now - $0 < 1 * .second } ?? true
         if mayWait, !judge.isPressing { return }
         let left = model.apps.indices.first { app in
-            !launched.contains(app) && app != excess(model) && group(app, model.apps[app]).map { $0 < 2 } ?? false
+            !launched.contains(app) && !isInExcess(app, model) && group(app, model.apps[app]).map { $0 < 2 } ?? false
         }
         // Only for a pool that is pressing, as long as the warning is new.
         guard !mayWait || judge.isShortWhilePressing(now) else { return }
