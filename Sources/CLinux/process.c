@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ioprio.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -100,3 +101,5 @@ int clinux_usable_processors(void) {
         return -errno;
     return CPU_COUNT(&set);
 }
+
+void clinux_trim_heap(void) { malloc_trim(0); }

@@ -42,7 +42,7 @@ struct clinux_worker {
     int completions;
     char name[16];
     char owner[CLINUX_OWNER];
-    struct footprint footprint; // only the thread uses it
+    struct footprint *footprint; // only the thread uses it; NULL until it measures: each app has workers, and few measure
 };
 
 // All workers. This mutex is locked before a worker's.
@@ -86,6 +86,7 @@ static void drop_holder(struct clinux_worker *worker) {
         close(worker->completions);
     pthread_mutex_destroy(&worker->mutex);
     free(worker->queue);
+    free(worker->footprint);
     free(worker);
 }
 
@@ -106,11 +107,13 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         return clinux_list_targets(job->descriptor, job->thread, job->number, job->output, &done->bytes);
     if (job->kind == CLINUX_JOB_DIAGNOSE)
         return diagnose(job->descriptor, done);
-    footprint_begin(&worker->footprint, job->token);
+    if (!worker->footprint && !(worker->footprint = calloc(1, sizeof *worker->footprint)))
+        return -ENOMEM;
+    footprint_begin(worker->footprint, job->token);
     switch (job->kind) {
-    case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(&worker->footprint, job->descriptor, done);
-    case CLINUX_JOB_FIND_FILES: return footprint_find_files(&worker->footprint, job->descriptor, done);
-    case CLINUX_JOB_FIND_MAPPED: return footprint_find_mapped(&worker->footprint, job->descriptor, done);
+    case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(worker->footprint, job->descriptor, done);
+    case CLINUX_JOB_FIND_FILES: return footprint_find_files(worker->footprint, job->descriptor, done);
+    case CLINUX_JOB_FIND_MAPPED: return footprint_find_mapped(worker->footprint, job->descriptor, done);
     default: return -EINVAL;
     }
 }

@@ -26,6 +26,8 @@ package final class WorkQueue {
     package var isEmpty: Bool { jobs.isEmpty }
     /// How many pieces were done so far.
     package private(set) var pieces = 0
+    /// Called at the end of a turn after which no job is left.
+    package var onEmpty: () -> Void = {}
 
     /// Does a job in later turns.
     /// - Parameters:
@@ -65,6 +67,8 @@ package final class WorkQueue {
                 break
             }
         }
-        if jobs.isEmpty { call.cancel() } else { call.schedule() }
+        guard jobs.isEmpty else { return call.schedule() }
+        call.cancel()
+        onEmpty()
     }
 }

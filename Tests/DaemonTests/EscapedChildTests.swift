@@ -171,6 +171,29 @@ struct EscapedChildTests {
         #expect(isAlive(shell.pid) && !isAlive(child))
     }
 
+    @Test("of many runs that are searched together, few have a search of their own: the others share one")
+    func fewAtOnce() throws {
+        try inOwnProcess {
+            let loop = try EventLoop()
+            let containment = try Containment(mode: .processGroup(reason: "a test"), name: "few-at-once")
+            let search = EscapeSearch(loop: loop, containment: containment)
+            var (begun, served) = (0, 0)
+            func begin() -> ProcessScan? {
+                begun += 1
+                return containment.makeSearch()
+            }
+            func wait() { search.search(few: begin) { if $0 != nil { served += 1 } } }
+            for _ in 0..<300 { wait() }
+            #expect(begun == 2)
+            let limit = loop.now() + .seconds(60)
+            while served != 300, loop.now() < limit { try loop.runOnce(timeout: .seconds(1)) }
+            #expect(served == 300 && search.count == 1)
+            // They are over, so the next one has its own again.
+            wait()
+            #expect(begun == 3)
+        }
+    }
+
     @Test("one search of /proc serves all runs that wait when it begins, and the next one those that come later")
     func shared() throws {
         try inOwnProcess {

@@ -47,6 +47,9 @@ enum { CLINUX_LONGEST_READ = 32 };
 /// were too slow and this one is not tried, or -errno. It may be called by several threads.
 int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t size);
 
+/// Gives the free pages of this process's heap back to the kernel (malloc_trim(3)).
+void clinux_trim_heap(void);
+
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
 int clinux_set_idle(pid_t thread, bool idle);
 

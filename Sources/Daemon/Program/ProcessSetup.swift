@@ -4,7 +4,7 @@ import Posix
 
 /// Prepares this process: file modes, SIGPIPE, the number of open files, and memory that stays resident.
 /// - Throws: a `Problem` that says what to do.
-func prepareProcess() throws {
+func prepareProcess(_ memory: OwnMemory) throws {
     umask(0o022)
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
@@ -14,7 +14,7 @@ func prepareProcess() throws {
             "the limit of open files (RLIMIT_NOFILE) is \(limit); expected at least \(leastDescriptors): raise it with "
                 + "LimitNOFILE= or ulimit -n")
     }
-    lockMemory()
+    lock(memory)
 }
 
 /// Keeps what the daemon uses of its code and data in memory. While the machine thrashes, to read a page of its own code again takes
@@ -22,9 +22,9 @@ func prepareProcess() throws {
 /// (MCL_ONFAULT), so that what is never used takes no memory. The apps are not affected: the lock ends with execve(2).
 ///
 /// Without CAP_IPC_LOCK nothing is locked: each allocation above RLIMIT_MEMLOCK would fail (mlockall(2)).
-private func lockMemory() {
+private func lock(_ memory: OwnMemory) {
     let isAllowed = (try? ProcFS().status(of: getpid()))?.hasCapability(14) ?? false  // CAP_IPC_LOCK
-    if isAllowed { mlockall(CInt(MCL_CURRENT) | CInt(MCL_FUTURE) | CInt(MCL_ONFAULT)) }
+    if isAllowed { memory.lock() }
 }
 
 /// A variable of this process's environment.

@@ -39,6 +39,7 @@ final class Program {
     private(set) lazy var bus = ControlBus(service: service, driver: driver, answers: answers)
     private let answers = AnswerTable()
     private var signals: [EventSource] = []
+    private let heapTrim: HeapTrim
     private(set) var stop = Stop.none
 
     /// How the daemon ends.
@@ -53,9 +54,11 @@ final class Program {
 
     init(_ options: DaemonOptions) throws {
         self.options = options
-        try prepareProcess()
+        let memory = OwnMemory()
+        try prepareProcess(memory)
         let folders = options.folders
         let loop = try EventLoop()
+        heapTrim = HeapTrim(memory, loop)
         let journal = Journal(level: options.logLevel)
         self.journal = journal
         if let problem = options.cgroup.flatMap({ ContainmentMode.problem(ofGivenRoot: $0) }) {

@@ -3,7 +3,7 @@ import Systemd
 
 /// Searches /proc for runs whose processes may have left their cgroup. One search serves all runs that wait when it begins;
 /// a run that comes later waits for the next one, because this one may have passed its processes already. So any number of
-/// runs that freeze or end together costs two searches at most.
+/// runs that freeze or end together costs two searches at most, and some searches of few processes.
 final class EscapeSearch {
     private let loop: EventLoop
     private let containment: Containment
@@ -16,6 +16,10 @@ final class EscapeSearch {
     private var isRunning = false
     /// How many searches were made.
     private(set) var count = 0
+    /// How many searches of few processes are under way. Of many runs that freeze together each would read the same new
+    /// processes and keep what it found, so the others share a search of all.
+    private var searchesOfFew = 0
+    private static let mostSearchesOfFew = 2
 
     init(loop: EventLoop, containment: Containment) {
         self.loop = loop
@@ -25,14 +29,19 @@ final class EscapeSearch {
     /// Searches for processes of one run. Where they cannot be elsewhere, only those are searched that are new since the last
     /// search: a worker that is suspended once a second costs less than all processes of the machine.
     func search(for enclosure: Enclosure, _ completion: @escaping (ProcessScan?) -> Void) {
-        guard let scan = enclosure.beginSearch(in: containment) else { return search(completion) }
-        loop.work.add {
-            guard let hasMore = try? scan.advance() else {
-                completion(nil)
-                return false
-            }
-            if !hasMore { completion(scan) }
-            return hasMore
+        search(few: { enclosure.beginSearch(in: containment) }, completion)
+    }
+
+    /// - Parameter begin: begins a search of the processes that can belong to the run; `nil`: that can be all.
+    func search(few begin: () -> ProcessScan?, _ completion: @escaping (ProcessScan?) -> Void) {
+        guard searchesOfFew < Self.mostSearchesOfFew, let scan = begin() else { return search(completion) }
+        searchesOfFew += 1
+        loop.work.add { [self] in
+            let hasMore = try? scan.advance()
+            if hasMore == true { return true }
+            searchesOfFew -= 1
+            completion(hasMore == nil ? nil : scan)
+            return false
         }
     }
 

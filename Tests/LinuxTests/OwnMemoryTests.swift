@@ -1,0 +1,31 @@
+import Glibc
+import TestKit
+import Testing
+
+@testable import Linux
+
+@Suite("The memory of the daemon")
+struct OwnMemoryTests {
+    @Test(
+        "what becomes free in the middle of the heap goes back to the kernel, also of locked memory",
+        arguments: [false, true])
+    func trim(isLocked: Bool) throws {
+        try inOwnProcess {
+            let memory = OwnMemory()
+            // Without CAP_IPC_LOCK the memory stays unlocked.
+            if isLocked { memory.lock() }
+            let blocks = (0..<32_768).map { _ in
+                let block = malloc(1000)!
+                memset(block, 1, 1000)
+                return block
+            }
+            // The last ones stay, so that the heap cannot end before them.
+            for block in blocks.dropLast(8) { free(block) }
+            let before = try #require(memory.resident())
+            memory.trim()
+            let after = try #require(memory.resident())
+            #expect(before - min(before, after) > 16 << 20)
+            for block in blocks.suffix(8) { free(block) }
+        }
+    }
+}
