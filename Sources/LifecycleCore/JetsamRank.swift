@@ -29,7 +29,7 @@ extension LifecycleCore {
     func jetsamRank(_ index: Int) -> JetsamRank? {
         guard case .running(let running) = apps[index].life else { return nil }
         let group = jetsamClass(index, running.execution)
-        let memory = running.run.memory
+        let memory = running.sharedStorage.run.memory
         let limit =
             group == .suspended ? apps[index].policy.suspendedMemoryHigh : apps[index].policy.memoryHigh
         let order = manager.jetsamOrder

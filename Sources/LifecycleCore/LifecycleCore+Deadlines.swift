@@ -76,7 +76,7 @@ extension LifecycleCore {
             case .foreground, .waking, .terminating:
                 timer.consider(running.execution.deadline?.due, .deadline)
             case .suspended(let suspended):
-                timer.consider(suspendedLimitDue(index, running.run), .memoryLimit)
+                timer.consider(suspendedLimitDue(index, stored), .memoryLimit)
                 timer.consider(suspended.inputDue, .input)
                 timer.consider(suspended.deferred?.due, .input)
                 timer.consider(unloadDue(index, suspended), .unload)
@@ -200,10 +200,10 @@ extension LifecycleCore {
     /// A deadline that has passed and may be missed.
     func inspectedDeadline(_ index: Int) -> Deadline? {
         if let deadline = apps[index].transitionDeadline, deadline.isInspected { return deadline }
-        let run = self[run: index]
-        if let deadline = run.budget.deadline, deadline.isInspected { return deadline }
-        guard run.assertions.hasWakes else { return nil }
-        return run.assertions.wakes.first { $0.deadline.isInspected }?.deadline
+        let stored = storage(index)
+        if let deadline = stored.run.budget.deadline, deadline.isInspected { return deadline }
+        guard stored.run.assertions.hasWakes else { return nil }
+        return stored.run.assertions.wakes.first { $0.deadline.isInspected }?.deadline
     }
 
     mutating func replace(_ index: Int, _ deadline: Deadline, by other: Deadline) {

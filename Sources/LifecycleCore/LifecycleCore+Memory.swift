@@ -18,11 +18,14 @@ extension LifecycleCore {
 
     /// Records the size of a run (see `setSize`). Only its rank in the order of jetsam, and whether it is over its limit, follow from that.
     mutating func setMemory(_ index: Int, _ bytes: UInt64) {
-        var other = bytes
-        swap(&other, &self[run: index].memory)
-        self[run: index].peakMemory = max(bytes, self[run: index].peakMemory)
-        if other == bytes { return }
-        memoryState.apps -= other
+        // Most measurements change nothing.
+        let (before, peak) = (self[run: index].memory, self[run: index].peakMemory)
+        if before == bytes, peak >= bytes { return }
+        let stored = apps[index].ownRunStorage()
+        stored.run.memory = bytes
+        stored.run.peakMemory = max(bytes, peak)
+        if before == bytes { return }
+        memoryState.apps -= before
         memoryState.apps += bytes
         jetsam.set(index, to: jetsamRank(index))
         if apps[index].policy.suspendedMemoryMax != nil { touch(index) }

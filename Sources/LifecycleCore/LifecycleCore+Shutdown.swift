@@ -151,7 +151,7 @@ extension LifecycleCore {
     }
 
     mutating func finishShutdownIfDone() {
-        guard shutdown?.isFinished == false, shutdown?.nextStep == nil, runningCount == 0 else { return }
+        guard runningCount == 0, shutdown?.isFinished == false, shutdown?.nextStep == nil else { return }
         shutdown?.isFinished = true
         shutdown?.end = nil
         effects.append(.finish)

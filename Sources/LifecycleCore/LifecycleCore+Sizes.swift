@@ -73,10 +73,10 @@ extension LifecycleCore {
     }
 
     /// When a suspended app is killed for its size; `nil`: it is within its limit.
-    func suspendedLimitDue(_ index: Int, _ run: Run) -> Instant? {
-        guard let limit = apps[index].policy.suspendedMemoryMax, run.memory > limit, run.size.certain > limit else {
-            return nil
-        }
+    func suspendedLimitDue(_ index: Int, _ stored: RunStorage) -> Instant? {
+        guard let limit = apps[index].policy.suspendedMemoryMax, stored.run.memory > limit,
+            stored.run.size.certain > limit
+        else { return nil }
         return apps[index].since + Self.limitGrace
     }
 

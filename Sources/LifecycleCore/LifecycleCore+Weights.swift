@@ -6,8 +6,7 @@ extension LifecycleCore {
     private func isAwakeForOthers(_ index: Int) -> Bool {
         if isProcessorThrottled(index) { return false }
         if apps[index].policy.role == .worker { return true }
-        let assertions = self[run: index].assertions
-        return assertions.hasWakes && assertions.wakes.contains { $0.reason.isForOthers && !$0.isUnrequested }
+        return storage(index).run.assertions.containsWake { $0.reason.isForOthers && !$0.isUnrequested }
     }
 
     /// The app has entered the background, or was woken.

@@ -9,25 +9,24 @@ extension LifecycleCore {
 
     /// Whether something but its work keeps the app awake in the background.
     func isHeldAwake(_ index: Int) -> Bool {
-        let run = self[run: index]
-        return run.isHeldAwake || run.traffic.isUnwatchable
+        let stored = storage(index)
+        return stored.run.isHeldAwake || stored.run.traffic.isUnwatchable
     }
 
     /// Whether it is measured what the app has to do, because that decides when it is suspended.
-    private func isLookedAt(_ index: Int, _ background: Background) -> Bool {
-        if apps[index].policy.role == .worker { return background.idleSince != nil }
-        let run = self[run: index]
-        let policy = apps[index].policy
-        guard policy.wakesOnTraffic || policy.holdsSockets, run.startUp == nil, !run.traffic.isUnwatchable else {
-            return false
-        }
-        return !run.assertions.isEmpty && !run.assertions.hasTasks && run.assertions.wakes.allSatisfy(\.isByTraffic)
+    private func isLookedAt(_ index: Int, isIdle: Bool) -> Bool {
+        if apps[index].policy.role == .worker { return isIdle }
+        guard apps[index].policy.wakesOnTraffic || apps[index].policy.holdsSockets else { return false }
+        let stored = storage(index)
+        if stored.run.startUp != nil || stored.run.traffic.isUnwatchable { return false }
+        return !stored.run.assertions.isEmpty && !stored.run.assertions.hasTasks
+            && !stored.run.assertions.containsWake { !$0.isByTraffic }
     }
 
     /// Begins and ends to look, once an event is carried out.
     mutating func followWork(_ index: Int, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution else { return }
-        let isLookedAt = isLookedAt(index, background)
+        let isLookedAt = isLookedAt(index, isIdle: background.idleSince != nil)
         guard isLookedAt != (background.look != nil) else {
             guard background.look?.isDue ?? false else { return }
             background.look?.isDue = false
@@ -152,7 +151,7 @@ extension LifecycleCore {
     /// The app had nothing to do for `IdleSec=`.
     private mutating func becameIdle(_ index: Int, _ background: Background, _ now: Instant) {
         if apps[index].policy.role != .worker {
-            while self[run: index].assertions.wakes.contains(where: \.isByTraffic) {
+            while self[run: index].assertions.containsWake(\.isByTraffic) {
                 endWake(index, now, where: \.isByTraffic)
             }
             return
@@ -173,8 +172,9 @@ extension LifecycleCore {
 
     /// Before this instant the app is not suspended, whether or not it works.
     func staysAwakeUntil(_ index: Int) -> Instant? {
-        let run = self[run: index]
-        return [run.traffic.awakeUntil, run.lockHold?.retryAt].compactMap { $0 }.max()
+        let stored = storage(index)
+        guard let retry = stored.run.lockHold?.retryAt else { return stored.run.traffic.awakeUntil }
+        return stored.run.traffic.awakeUntil.map { max($0, retry) } ?? retry
     }
 
     // MARK: File locks (L43)

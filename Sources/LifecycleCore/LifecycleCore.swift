@@ -79,9 +79,9 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Takes in what happened.
     /// - Returns: what is to be done, in order.
     package mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
-        while effects.popLast() != nil {}
+        scratch.effects.removeAll(keepingCapacity: true)
         dispatch(event, now)
-        if shutdown != nil { continueShutdown(now) }
+        continueShutdown(now)
         settle(now)
         allowSleepIfDone()
         finishShutdownIfDone()
@@ -201,22 +201,24 @@ package struct LifecycleCore: Hashable, Sendable {
             if isGone(index) { removeInstance(index, now) }
             apps[index].isTouched = false
         }
-        while touched.popLast() != nil {}
+        scratch.touched.removeAll(keepingCapacity: true)
     }
 
     /// Brings an app's timer, ranks and waiters up to date.
     mutating func refresh(_ index: Int) {
-        followOOMClass(index)
         guard !apps[index].isRemoved else {
+            followOOMClass(index, nil)
             timers.set(index, to: nil)
             jetsam.set(index, to: nil)
             launchQueue.set(index, to: nil)
             returnQueue.set(index, to: nil)
             return
         }
+        let rank = jetsamRank(index)
+        followOOMClass(index, rank)
         followWake(index)
         timers.set(index, to: nextTimer(index)?.at)
-        jetsam.set(index, to: jetsamRank(index))
+        jetsam.set(index, to: rank)
         launchQueue.set(index, to: launchRank(index))
         returnQueue.set(index, to: returnRank(index))
         answerWaiters(index)
@@ -239,17 +241,17 @@ extension LifecycleCore {
     /// The run of an app that has a process. Traps where there is none: every caller came here through `runs`, or through a
     /// phase that has a run.
     subscript(run index: Int) -> Run {
-        get {
-            switch apps[index].life {
-            case .running(let running): running.run
-            case .ending(let ending): ending.run
-            case .notRunning: preconditionFailure("\(apps[index].id) has no run")
-            }
-        }
+        @inline(__always) _read { yield storage(index).run }
         _modify {
             let storage = apps[index].ownRunStorage()
             yield &storage.run
         }
+    }
+
+    /// The storage of that run, which is only read.
+    func storage(_ index: Int) -> RunStorage {
+        guard let storage = apps[index].sharedRunStorage else { preconditionFailure("\(apps[index].id) has no run") }
+        return storage
     }
 
     /// Replaces what a run does without changing its phase: a detail is another one now.

@@ -24,10 +24,11 @@ package enum OutOfMemory: CaseIterable, Hashable, Sendable {
 extension LifecycleCore {
     /// Brings the order of the kernel's OOM killer up to date with the app's class in the order of jetsam (L38). It is derived from
     /// the state, so it is not saved.
-    mutating func followOOMClass(_ index: Int) {
+    /// - Parameter rank: its position in that order now.
+    mutating func followOOMClass(_ index: Int, _ rank: JetsamRank?) {
         let before = oomClasses.indices.contains(index) ? oomClasses[index] : .active
-        restoreOOMClass(index)
-        if oomClasses[index] == before || jetsamRank(index) == nil { return }
+        setOOMClass(index, rank)
+        if oomClasses[index] == before || rank == nil { return }
         effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
     }
 
@@ -38,9 +39,11 @@ extension LifecycleCore {
 
     /// After a recovery: as `followOOMClass` left it. An app without a process, or whose process is ending, has the class with
     /// which a process starts.
-    mutating func restoreOOMClass(_ index: Int) {
+    mutating func restoreOOMClass(_ index: Int) { setOOMClass(index, jetsamRank(index)) }
+
+    private mutating func setOOMClass(_ index: Int, _ rank: JetsamRank?) {
         while oomClasses.count <= index { oomClasses.append(.active) }
-        oomClasses[index] = jetsamRank(index).map { OOMClass($0.group) } ?? .active
+        oomClasses[index] = rank.map { OOMClass($0.group) } ?? .active
     }
 
     /// The next daemon does not know the class of a run, and the last effect may be lost.

@@ -49,7 +49,7 @@ struct App: Hashable, Sendable {
         self.launches = launches
     }
 
-    var phase: Phase { life.phase }
+    var phase: Phase { @inline(__always) get { life.phase } }
     /// The state that users see.
     var state: AppState { life.state }
 
@@ -74,6 +74,15 @@ struct App: Hashable, Sendable {
         }
     }
 
+    /// The storage of the run, to read some of its parts without a copy of all; `nil`: the app has no process.
+    var sharedRunStorage: RunStorage? {
+        switch life {
+        case .notRunning: nil
+        case .running(let running): running.sharedStorage
+        case .ending(let ending): ending.sharedStorage
+        }
+    }
+
     /// The run, if the app has a process.
     var run: Run? {
         switch life {
@@ -85,9 +94,11 @@ struct App: Hashable, Sendable {
 
     /// What the run does, if it is not ending.
     var execution: Execution? {
-        switch life {
-        case .running(let running): running.execution
-        case .notRunning, .ending: nil
+        @inline(__always) get {
+            switch life {
+            case .running(let running): running.execution
+            case .notRunning, .ending: nil
+            }
         }
     }
 

@@ -118,6 +118,14 @@ struct AssertionList: Hashable, Sendable {
     /// Oldest first.
     var wakes: [Wake] { firstWake.map { [$0.wake] + laterWakes } ?? [] }
 
+    /// Whether a wake meets a condition.
+    func containsWake(_ isMeant: (Wake) -> Bool) -> Bool {
+        for assertion in all {
+            if case .wake(let wake) = assertion.kind, isMeant(wake) { return true }
+        }
+        return laterWakes.contains(where: isMeant)
+    }
+
     mutating func beginWake(_ wake: Wake) {
         if hasWakes { laterWakes.append(wake) } else { all.append(Assertion(wake)) }
     }

@@ -40,9 +40,12 @@ struct Ending: Hashable, Sendable {
     }
 
     var run: Run {
-        get { storage.run }
+        @inline(__always) _read { yield storage.run }
         set { ownStorage().run = newValue }
     }
+
+    /// The storage of the run, to read some of its parts without a copy of all.
+    var sharedStorage: RunStorage { storage }
 
     /// The storage of the run, which no other value shares.
     mutating func ownStorage() -> RunStorage {

@@ -24,15 +24,17 @@ enum Phase: Hashable, Sendable {
 
 extension Execution {
     var phase: Phase {
-        switch self {
-        case .launching: .launching
-        case .foreground: .foreground
-        case .enteringBackground: .enteringBackground
-        case .background: .background
-        case .suspending: .suspending
-        case .suspended: .suspended
-        case .waking: .waking
-        case .terminating: .terminating
+        @inline(__always) get {
+            switch self {
+            case .launching: .launching
+            case .foreground: .foreground
+            case .enteringBackground: .enteringBackground
+            case .background: .background
+            case .suspending: .suspending
+            case .suspended: .suspended
+            case .waking: .waking
+            case .terminating: .terminating
+            }
         }
     }
 }

@@ -44,12 +44,12 @@ struct Running: Hashable, Sendable {
     init(run: Run, execution: Execution) { storage = Storage(run: run, execution: execution) }
 
     var run: Run {
-        get { storage.run }
+        @inline(__always) _read { yield storage.run }
         set { ownStorage().run = newValue }
     }
 
     var execution: Execution {
-        get { storage.execution }
+        @inline(__always) _read { yield storage.execution }
         _modify {
             copyIfShared()
             yield &storage.execution
