@@ -3,9 +3,9 @@ extension LifecycleCore {
     /// When a program that starts up is measured for the first time; later by an eighth of its age, so that a slow one costs
     /// little and a fast one is found ready soon: a C server listens some milliseconds after `execve`, a Python one after 60.
     static let shortestStartUpCheck = Duration.milliseconds(20)
-    /// The first one if the daemon holds the sockets: it only looks whether a connection still waits, which takes some
-    /// microseconds, and each launch that occupies a slot holds up others (L52). Then later by half of the program's age.
-    static let shortestAcceptCheck = Duration.milliseconds(2)
+    /// The same while its launch waits until it listens, or accepts: its clients wait too, and each launch that occupies a slot holds
+    /// up others (L52).
+    static let shortestListenCheck = Duration.milliseconds(2)
     static let longestStartUpCheck = Duration.seconds(1)
     /// A program that uses less than 1% of a processor for this time is idle. A name server that does not answer is asked
     /// again after 5 s (resolv.conf(5)), so a program may wait for that long while it starts up.
@@ -17,7 +17,7 @@ extension LifecycleCore {
         switch readiness {
         case .executed where time != .zero, .listening:
             var startUp = StartUp(began: now, time: time)
-            if isAwaitingAccept(index) { startUp.checkAt = now + Self.shortestAcceptCheck }
+            if readiness == .listening { startUp.checkAt = now + Self.shortestListenCheck }
             self[run: index].startUp = startUp
         case .executed, .notified, .forked: break
         }
@@ -38,18 +38,12 @@ extension LifecycleCore {
         if case .launching(let launching)? = apps[index].execution { launching.readiness == .listening } else { false }
     }
 
-    /// Whether the app is ready when it has accepted a connection that waits at a held socket.
-    private func isAwaitingAccept(_ index: Int) -> Bool {
-        apps[index].policy.holdsSockets && isAwaitingListener(index)
-    }
-
     mutating func checkStartUp(_ index: Int, _ now: Instant) {
         guard var startUp = self[run: index].startUp else { return }
         if !isAwaitingListener(index), let end = startUp.end, end <= now { return endStartUp(index, now) }
         let age = now - startUp.began
-        var interval = max(Self.shortestStartUpCheck, min(Self.longestStartUpCheck, age / 8))
-        if isAwaitingAccept(index) { interval = min(interval, max(Self.shortestAcceptCheck, age / 2)) }
-        startUp.checkAt = now + interval
+        let shortest = isAwaitingListener(index) ? Self.shortestListenCheck : Self.shortestStartUpCheck
+        startUp.checkAt = now + max(shortest, min(Self.longestStartUpCheck, age / 8))
         self[run: index].startUp = startUp
         effects.append(.measureActivity(self[run: index].id, listeners: true))
     }
