@@ -225,20 +225,22 @@ extension LifecycleCore {
 
     /// Kills a run that missed a deadline. `cpu`: processor time that the run has used, if it was measured.
     mutating func miss(_ index: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) {
-        report(.deadlineMissed(apps[index].id, deadline.kind, wake: wakeNumber(index, deadline)))
+        let missed = Report.deadlineMissed(apps[index].id, deadline.kind, wake: wakeNumber(index, deadline))
         let assertions = self[run: index].assertions
         let execution = apps[index].execution
         remove(index, deadline)
         let use = deadlineUse(index, deadline, cpu: cpu, now)
         switch deadline.kind {
-        case .launch, .background, .watchdog, .thaw: kill(index, .missedDeadline(use), .missedDeadline, now)
-        case .backgroundTime: kill(index, .leakedTasks(assertions.taskNames, use), .missedDeadline, now)
+        case .launch, .background, .watchdog, .thaw:
+            kill(index, .missedDeadline(use), .missedDeadline, reporting: missed, now)
+        case .backgroundTime:
+            kill(index, .leakedTasks(assertions.taskNames, use), .missedDeadline, reporting: missed, now)
         case .wake:
             let reason = assertions.wakes.first { $0.deadline == deadline }?.reason ?? .push
-            kill(index, .wakeNotCompleted(reason, use), .missedDeadline, now)
+            kill(index, .wakeNotCompleted(reason, use), .missedDeadline, reporting: missed, now)
         case .terminate:
-            guard case .terminating(let terminating)? = execution else { return }
-            kill(index, .terminationIgnored(terminating.cause, use), .missedDeadline, now)
+            guard case .terminating(let terminating)? = execution else { return report(missed) }
+            kill(index, .terminationIgnored(terminating.cause, use), .missedDeadline, reporting: missed, now)
         }
     }
 

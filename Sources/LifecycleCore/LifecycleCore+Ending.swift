@@ -49,12 +49,21 @@ extension LifecycleCore {
         }
     }
 
-    /// Sends SIGKILL to all processes of the run.
-    mutating func kill(_ index: Int, _ cause: KillCause, _ reason: StateReason, _ now: Instant) {
-        if let exit = apps[index].execution?.exit { return endRun(index, exit, cause, now) }
+    /// Sends SIGKILL to all processes of the run, before anything is reported: to write the log and to tell clients takes time, and
+    /// the app may do harm meanwhile.
+    /// - Parameter problem: what is reported first; `nil`: only what follows from the end.
+    mutating func kill(
+        _ index: Int, _ cause: KillCause, _ reason: StateReason, reporting problem: Report? = nil, _ now: Instant
+    ) {
+        if let exit = apps[index].execution?.exit {
+            if let problem { report(problem) }
+            return endRun(index, exit, cause, now)
+        }
+        endWatch(index)
+        effects.append(.kill(self[run: index].id))
+        if let problem { report(problem) }
         var ending = makeEnding(index, cause, now)
         ending.isKilled = true
-        effects.append(.kill(self[run: index].id))
         change(index, to: .ending(ending), reason, now)
     }
 

@@ -86,6 +86,16 @@ struct DeadlineTests {
         #expect(receipt.deadline?.wall == time)
     }
 
+    @Test("an app that misses a deadline is killed before that is reported", arguments: DeadlineKind.allCases)
+    func killedFirst(kind: DeadlineKind) throws {
+        let (harness, time) = count(kind)
+        harness.advance(time)
+        let kill = try #require(harness.effects.firstIndex { if case .kill = $0 { true } else { false } })
+        let report = try #require(
+            harness.effects.firstIndex { if case .report(.deadlineMissed) = $0 { true } else { false } })
+        #expect(kill < report)
+    }
+
     @Test("a debugger keeps a deadline from ending for an hour, and not in a shutdown (L48)")
     func debuggerIsBounded() {
         let (harness, _) = count(.launch)

@@ -31,8 +31,10 @@ struct DeadlineChecker {
     private var isInspecting: [Bool]
     /// Whether the inspection of this event found a debugger; `nil`: the event is no inspection.
     private var found: Bool?
-    /// The app that missed a deadline in this event and was not killed yet.
+    /// The app that missed a deadline in this event.
     var missed: Int?
+    /// The app that was killed in this event.
+    private var killed: Int?
 
     init(apps: Int) {
         open = Array(repeating: Array(repeating: nil, count: DeadlineKind.allCases.count), count: apps)
@@ -131,7 +133,7 @@ struct DeadlineChecker {
             for wake in wakes[app].indices where wakes[app][wake].due <= now { wakes[app][wake].isInspected = true }
             return
         case .kill:
-            if missed == app { missed = nil }
+            killed = app
             return
         case .spawn, .notify, .freeze, .thaw, .continueStopped, .measureActivity, .throttle, .unthrottle, .setOOMClass,
             .deliver, .warn, .identify,
@@ -240,8 +242,9 @@ struct DeadlineChecker {
                 earliest[app] == .max, .deadlinesArePaired,
                 "\(model.apps[app].id) is not running, but has open deadlines: \(openKinds(of: app))")
         }
-        findings.check(missed == nil, .deadlinesAreFair, "a deadline is missed, but the app is not killed")
-        missed = nil
+        findings.check(
+            missed == nil || missed == killed, .deadlinesAreFair, "a deadline is missed, but the app is not killed")
+        (missed, killed) = (nil, nil)
         if let app { verifyWakes(app, event, model, &findings) }
         guard case .deadlineReached = event else { return }
         for app in earliest.indices where earliest[app] <= now { checkDue(app, model, now, &findings) }
