@@ -65,7 +65,7 @@ check "the daemon is active with a watchdog of 3 s" wait_for 30 eval '[ "$(prope
 runs=$(property greenroomd NRestarts)
 # An app of another user connects to its own socket without a pause, and clients query the daemon without a pause.
 install -m 755 flood.py /usr/local/bin/vm-flood
-printf '%s\n' '[App]' ExecStart=/usr/local/bin/vm-flood User=nobody WorkingDirectory=/ >$apps/flood.app
+printf '%s\n' '[App]' ExecStart=/usr/local/bin/vm-flood User=nobody WorkingDirectory=/ Role=worker >$apps/flood.app
 ctl reload >/dev/null
 check "an app that floods the daemon is launched" ctl launch flood --background
 rm -f /run/vm-test/enough
