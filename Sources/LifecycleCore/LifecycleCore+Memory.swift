@@ -200,7 +200,7 @@ extension LifecycleCore {
         memoryState.simulated = level == .normal ? nil : level
         evaluateMemory(now)
         var victim: AppID?
-        if level == .critical, memoryState.credits.isEmpty {
+        if level == .critical, memoryState.credits.allSatisfy(\.isGone) {
             victim = killFirst(.simulated, gracefully: false, now)
         }
         answer(request, .simulated(victim: victim))

@@ -45,32 +45,39 @@ package struct LoopPolicy: Hashable, Sendable {
     }
 }
 
-/// What one app may use of the loop's time. An app that floods the daemon waits; other apps and all clients are served.
+/// What one app may use of the loop's time: a fifth of a processor, and `burst` at once (a leaky bucket). An app that floods the
+/// daemon waits; other apps and all clients are served.
 package struct LoopShare: Hashable, Sendable {
-    /// A fifth of a processor: some 1,500 messages over a connection in each window. The limit of 1,000 messages a second
-    /// comes first for messages that are cheap.
-    package static let budget = Duration.milliseconds(20)
-    package static let window = Duration.milliseconds(100)
+    /// 1,000 messages over a connection, the most in a second, take some 50 ms.
+    package static let burst = Duration.milliseconds(100)
+    /// The part of a processor that an app may use without end.
+    private static let part = 5
+    /// How long an app waits. Meanwhile it gets back a fifth of that.
+    package static let pause = Duration.milliseconds(50)
+    /// Pauses that follow each other this closely are one flood.
+    private static let calm = Duration.seconds(1)
 
-    private var end = Duration.zero
     private var used = Duration.zero
-    /// How often the app had to wait.
-    package private(set) var pauses = 0
+    private var last = Duration.zero
+    private var pausedUntil = Duration.zero
+    /// How often the app began to flood the daemon.
+    package private(set) var floods = 0
 
     package init() {}
 
     /// When the app is served again; `nil`: now.
-    func pauseEnd(at now: Duration) -> Duration? { used >= Self.budget && now < end ? end : nil }
+    func pauseEnd(at now: Duration) -> Duration? { now < pausedUntil ? pausedUntil : nil }
 
     /// A source of the app was served.
-    /// - Returns: whether it has used its share with this, and waits until the window is over.
+    /// - Returns: whether the app has to wait from now on, for the first time since it was calm.
     package mutating func served(from start: Duration, to now: Duration) -> Bool {
-        if now >= end { (end, used) = (now + Self.window, .zero) }
-        let before = used
-        used += now - start
-        guard before < Self.budget, used >= Self.budget else { return false }
-        pauses += 1
-        return true
+        used = max(.zero, used - (start - min(start, last)) / Self.part) + (now - start)
+        last = now
+        guard used >= Self.burst, now >= pausedUntil else { return false }
+        let isFlood = floods == 0 || now - pausedUntil >= Self.calm
+        pausedUntil = now + Self.pause
+        if isFlood { floods += 1 }
+        return isFlood
     }
 }
 

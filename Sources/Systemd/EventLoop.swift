@@ -257,7 +257,7 @@ package final class EventLoop {
         policy.served(state.kind, for: now - start)
         if policy.awaitsRound { roundEnd.schedule() }
         if let share = state.share, share.policy.served(from: start, to: now) {
-            share.onPause?(LoopShare.window)
+            share.onFlood?()
         }
         if state.progress.ended(hasProgress: result == .progress, at: now) { switchOff(state) }
     }

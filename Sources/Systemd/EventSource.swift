@@ -64,13 +64,13 @@ func releaseUserdata(_ userdata: UnsafeMutableRawPointer?) {
 package final class AppShare {
     var policy = LoopShare()
     fileprivate(set) var paused: [EventSource] = []
-    /// Called when the app has used its share, and its sources wait for this time.
-    package var onPause: ((Duration) -> Void)?
+    /// Called when the app begins to use more than its share: its sources wait again and again, until it is calm.
+    package var onFlood: (() -> Void)?
 
     package init() {}
 
-    /// How often the app had to wait.
-    package var pauses: Int { policy.pauses }
+    /// How often the app began to use more than its share.
+    package var floods: Int { policy.floods }
 
     func endPause() {
         let sources = paused

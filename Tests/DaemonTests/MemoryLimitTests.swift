@@ -42,7 +42,12 @@ private final class LimitedGroup {
         try write("memory.limit_in_bytes", "\(mebibytes < 0 ? -1 : mebibytes << 20)")
     }
 
-    func add(_ daemon: TestDaemon) throws { try write("cgroup.procs", "\(daemon.process.pid)") }
+    /// Also the daemon's launcher, from which apps have their groups.
+    func add(_ daemon: TestDaemon) throws {
+        let pid = daemon.process.pid
+        let children = TestDaemon.text(of: "/proc/\(pid)/task/\(pid)/children").split(whereSeparator: \.isWhitespace)
+        for process in ["\(pid)"] + children.map(String.init) { try write("cgroup.procs", process) }
+    }
 }
 
 @Suite("Memory limits and real processes", .serialized)

@@ -35,8 +35,9 @@ struct NotifyAccessTests {
     private func isRead(_ sender: Int32?, _ daemon: TestDaemon, _ path: String, _ main: Int32) throws -> Bool {
         let before = TestDaemon.text(of: daemon.root + "/log").ranges(of: "UMPH=").count
         try sendDatagram("STATUS=test\nERRNO=UMPH", to: path, from: sender)
-        try sendDatagram("STATUS=last", to: path, from: main)
-        try daemon.eventually("the next message is read") { try status(daemon) == "last" }
+        let last = "last after \(sender ?? 0)"
+        try sendDatagram("STATUS=\(last)", to: path, from: main)
+        try daemon.eventually("the next message is read") { try status(daemon) == last }
         return TestDaemon.text(of: daemon.root + "/log").ranges(of: "ERRNO=UMPH").count > before
     }
 

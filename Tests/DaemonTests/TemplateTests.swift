@@ -74,8 +74,9 @@ struct TemplateTests {
         #expect(try daemon.terminate(app)["outcome"]?.stringValue == "ended")
         #expect(try daemon.listed().isEmpty)
         #expect(daemon.failure("Status", [.string(app)]) == "UnknownApp")
-        #expect(!exists(at: launches) && entries(of: summaries).isEmpty)
-        try daemon.eventually("the inbox is removed") { entries(of: daemon.runtime + "/inbox").isEmpty }
+        try daemon.eventually("its files are removed") {
+            !exists(at: launches) && entries(of: summaries).isEmpty && entries(of: daemon.runtime + "/inbox").isEmpty
+        }
         #expect(try daemon.receipts(app).count == 1)
         #expect(exists(at: daemon.state + "/apps/worker/1"))
         // The next one is a new one.
@@ -85,8 +86,7 @@ struct TemplateTests {
         let receipt = try #require(try daemon.variable("GREENROOM_LAST_RECEIPT", of: app))
         try daemon.terminate(app, remove: true)
         // The answer is sent before the instance is removed.
-        #expect(try daemon.listed().isEmpty)
-        #expect(!exists(at: receipt))
+        try daemon.eventually("the instance is removed") { try daemon.listed().isEmpty && !exists(at: receipt) }
     }
 
     @Test("an instance that is to be launched again is an app until then")

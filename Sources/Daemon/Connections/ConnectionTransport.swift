@@ -116,8 +116,10 @@ final class ConnectionTransport {
 
     /// A connection has ended.
     func detach(_ peer: BusPeer) {
-        // What comes next is for another process.
-        if idle.removeValue(forKey: ObjectIdentifier(peer)) == true { run.send(.idleHinted(false)) }
+        // What the other processes have said holds; without any the app counts as busy.
+        if idle.removeValue(forKey: ObjectIdentifier(peer)) != nil {
+            run.send(.idleHinted(!idle.isEmpty && !idle.values.contains(false)))
+        }
         guard participants.contains(where: { $0.peer === peer }) else { return }
         participants.removeAll { $0.peer === peer }
         changed()

@@ -86,10 +86,10 @@ final class NotifySocket {
         }
         source = try addSource()
         source?.isEnabled = isReading
-        share.onPause = { [weak self] _ in
+        share.onFlood = { [weak self] in
             self?.warn(
-                "what the app sends takes more than \(LoopShare.budget.timeSpan) of the daemon's time in "
-                    + "\(LoopShare.window.timeSpan); its messages, connections and input wait until then")
+                "what the app sends takes more than a fifth of the daemon's time; its messages, connections and input wait"
+            )
         }
     }
 

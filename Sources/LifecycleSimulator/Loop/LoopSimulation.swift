@@ -249,9 +249,9 @@ package struct LoopSimulation {
             let late = loop.time - deadline
             if deadline > .zero, late > .milliseconds(50) { violate(.deadlinesAreKept, "a deadline is \(late) late") }
         }
-        // Each round serves 20 ms of each level, and a source of an app waits for 100 ms at most beside that.
+        // Each round serves 20 ms of each level, and a source of an app waits for `LoopShare.pause` beside that.
         let rivals = loop.sources.count { $0.level == source.level && !$0.isCancelled }
-        let limit = Duration.milliseconds(100) * (rivals / 20 + 2) + LoopShare.window
+        let limit = Duration.milliseconds(100) * (rivals / 20 + 2) + LoopShare.pause
         if waited > limit, fault != .isStuck {
             violate(.everySourceIsServed, "a source of kind \(source.kind) waited for \(waited)")
         }
