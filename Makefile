@@ -12,6 +12,8 @@ SECONDS ?= 60
 KILLS   ?= 200
 # The program that starts a virtual machine for vm-test.
 VM      ?= Tests/vm/machine
+# Prints what a part of the tests took.
+TIMED   := Sources/scripts/timed
 export DESTDIR ?=
 export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
@@ -62,15 +64,15 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 
 test: deps ## run all unit and integration tests, and every command of the documents
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples)
-	$(SWIFT) build --build-tests
-	@SWIFT="$(SWIFT)" Sources/scripts/test
-	@Tests/clibrary/run
-	@$(MAKE) --no-print-directory test-python
-	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
-	@BINDIR="$$($(SWIFT) build --show-bin-path)" Tests/contract/run shell
-	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
-	@Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
-	@Tests/examples/apps "$$($(SWIFT) build --show-bin-path)"
+	@$(TIMED) test/build $(SWIFT) build --build-tests
+	@SWIFT="$(SWIFT)" $(TIMED) test/swift Sources/scripts/test
+	@$(TIMED) test/clibrary Tests/clibrary/run
+	@$(TIMED) test/python $(MAKE) --no-print-directory test-python
+	@$(TIMED) test/contract Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
+	@BINDIR="$$($(SWIFT) build --show-bin-path)" $(TIMED) test/shell Tests/contract/run shell
+	@$(TIMED) test/documents Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
+	@$(TIMED) test/examples Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
+	@$(TIMED) test/apps Tests/examples/apps "$$($(SWIFT) build --show-bin-path)"
 
 test-python: ## test the Python library, with a fake daemon
 	@Tests/python/run
