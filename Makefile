@@ -53,8 +53,7 @@ vm-test: ## test the package in a virtual machine with systemd: VM=path of anoth
 	@Sources/scripts/deps build deb $(if $(filter Tests/vm/machine,$(VM)),vm)
 	@packaging/make-deb
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-testapp
-	@GREENROOM_NEXT_RELEASE=1 $(SWIFT) build --scratch-path .build/next -c $(CONFIG) $(STATIC) --product greenroomd
-	@NEXT_BINDIR=$$($(SWIFT) build --scratch-path .build/next -c $(CONFIG) --show-bin-path) Tests/vm/run "$(VM)" "$(BIN)"
+	@Tests/vm/run "$(VM)" "$(BIN)"
 
 demo: ## run real programs through the whole lifecycle, in the terminal
 	@Sources/scripts/deps build demo

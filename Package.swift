@@ -1,19 +1,14 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// A build that stands for the next release: each record of an app that it saves has a field that this release does not
-/// know. The upgrade test in the virtual machine upgrades to it and downgrades from it (Tests/vm/run).
-let nextRelease: [SwiftSetting] = Context.environment["GREENROOM_NEXT_RELEASE"] == "1" ? [.define("NEXT_RELEASE")] : []
-
 /// The settings of every Swift target: Swift 6, warnings as errors, and explicit imports.
-let swiftSettings: [SwiftSetting] =
-    nextRelease + [
-        .swiftLanguageMode(.v6),
-        .treatAllWarnings(as: .error),
-        .enableUpcomingFeature("ExistentialAny"),
-        .enableUpcomingFeature("InternalImportsByDefault"),
-        .enableUpcomingFeature("MemberImportVisibility"),
-    ]
+let swiftSettings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
 
 /// The settings of every C target: GNU extensions, and warnings as errors.
 let cSettings: [CSetting] = [

@@ -14,13 +14,6 @@ package enum ControlNames {
     package static let selfInterface = "org.greenroom.Self1"
     package static let version = "0.2.0"
 
-    /// The version with what distinguishes builds of it: only the build that logged an event replays it.
-    #if NEXT_RELEASE
-        package static let build = version + "+next"
-    #else
-        package static let build = version
-    #endif
-
     /// The D-Bus errors, `org.greenroom.Error.…`. Each error carries a sentence for people.
     package enum Failure: String, CaseIterable, Sendable {
         case unknownApp = "UnknownApp"

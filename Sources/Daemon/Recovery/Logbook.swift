@@ -46,7 +46,7 @@ final class Logbook {
     /// The version of the file's layout. It changes only if another daemon could not read the entries.
     static let format: UInt64 = 2
     /// The version that writes the events of this file: up to 32 bytes.
-    static let writer = ControlNames.build
+    static let writer = ControlNames.version
     /// Bits of `Word.progress` for the number of performed effects.
     static let effectBits: UInt64 = 24
     static let smallest = 128 << 10

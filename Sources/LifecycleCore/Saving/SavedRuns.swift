@@ -166,10 +166,6 @@ extension Run: SavedRecord {
         self.handled = HandledNotices(rawValue: UInt32(truncatingIfNeeded: handled))
         try coder.optional(28, &sleptSince)
         try coder.optional(29, &idleHint)
-        #if NEXT_RELEASE
-            var later: String? = "a field of the next release"
-            try coder.optional(30, &later)
-        #endif
         // The size of most runs is exact.
         let isCertain = size == SizeRecord(estimate: memory) || size == SizeRecord()
         var uncertain = isCertain ? nil : size
@@ -299,10 +295,6 @@ extension App: SavedRecord {
         try coder.flag(27, &awaitsRequest)
         try coder.flag(28, &isToRemove)
         try coder.sparse(40, &urls)
-        #if NEXT_RELEASE
-            var later: UInt64? = 90
-            try coder.optional(90, &later)
-        #endif
     }
 
     package var fault: String? {
