@@ -96,9 +96,9 @@ sim: deps ## run the simulator and print the trace of a seed: SEED= SEEDS= EVENT
 	@$(SWIFT) build -c release $(STATIC) --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
 	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed $(SEED) --seeds $(SEEDS) --events $(EVENTS) $(if $(filter 1,$(SEEDS)),--trace)
 
-sim-ci: deps ## run the simulator with 1000 saved and 1000 fresh seeds, and measure the core's event rate
+sim-ci: deps ## run the simulator on all processors with saved and fresh seeds, and measure the core's event rate: SECONDS=
 	$(SWIFT) build -c release $(STATIC) --product greenroom-sim
-	@Sources/scripts/sim-ci "$$($(SWIFT) build -c release --show-bin-path)"
+	@Sources/scripts/sim-ci "$$($(SWIFT) build -c release --show-bin-path)" $(SECONDS)
 
 sim-memory: deps ## print what each JetsamOrder= costs on simulated machines; with SEED=, check random machines: SEEDS=
 	@$(SWIFT) build -c release $(STATIC) --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
