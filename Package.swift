@@ -78,7 +78,7 @@ let package = Package(
         program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
-        tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator", "LoopPolicy"]),
+        tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator", "LoopPolicy", "TestKit"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
             name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",

@@ -7,8 +7,10 @@ import TestKit
 import Testing
 
 /// The daemon is killed at random moments while apps and clients are active. The state before and after is compared.
-/// `make chaos KILLS=… SEED=…` plays more kills than `make test`.
-@Suite("Chaos")
+/// `make chaos KILLS=… SEED=…` plays more kills than `make test-all`.
+@Suite(
+    "Chaos",
+    .enabled(if: isTestingAll || getenv("GREENROOM_CHAOS_KILLS") != nil, "make test-all and make chaos kill at random"))
 struct ChaosTests {
     @Test("SIGKILL of the daemon at any moment: no app is killed, lost, launched twice or changes its state")
     func chaos() throws {

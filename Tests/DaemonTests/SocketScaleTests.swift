@@ -7,7 +7,7 @@ import TestKit
 import Testing
 
 /// Thousands of instances with held sockets: what they do, not how fast.
-@Suite("Many held sockets", .serialized)
+@Suite("Many held sockets", .enabled(if: isTestingAll, "make test-all holds them"), .serialized)
 struct SocketScaleTests {
     private static func start(_ count: Int, _ settings: String) throws -> TestDaemon {
         let root = try TestDaemon.makeFolder()

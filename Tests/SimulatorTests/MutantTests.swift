@@ -1,10 +1,13 @@
 import LifecycleCore
 import LifecycleSimulator
+import TestKit
 import Testing
 
 @Suite("Mutants")
 struct MutantTests {
-    @Test("a mutant of the core is found by the rule that it violates", arguments: MutantCase.all)
+    @Test(
+        "a mutant of the core is found by the rule that it violates",
+        .enabled(if: isTestingAll, "make test-all plays the mutants"), arguments: MutantCase.all)
     func mutantIsFound(mutantCase: MutantCase) {
         var found: [Rule] = []
         for seed in 1...600 as ClosedRange<UInt64> {
