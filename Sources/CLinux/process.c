@@ -103,3 +103,5 @@ int clinux_usable_processors(void) {
 }
 
 void clinux_trim_heap(void) { malloc_trim(0); }
+
+void clinux_bound_heap_end(size_t bytes) { mallopt(M_TRIM_THRESHOLD, (int)bytes); }

@@ -7,7 +7,13 @@ package final class OwnMemory {
     private var isLocked = false
     private static let pageSize = UInt64(sysconf(Int32(_SC_PAGESIZE)))
 
+    /// What malloc(3) keeps free at the end of the heap, in bytes. Less would take system calls for each larger array.
+    private static let heapEnd = 256 << 10
+
     package init() {}
+
+    /// Bounds what of the heap is kept although it is free.
+    package func boundHeap() { clinux_bound_heap_end(Self.heapEnd) }
 
     /// Locks all memory, page by page as it is used (mlockall(2), MCL_ONFAULT).
     package func lock() {

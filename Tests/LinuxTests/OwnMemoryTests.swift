@@ -26,4 +26,27 @@ struct OwnMemoryTests {
             for block in blocks.suffix(8) { free(block) }
         }
     }
+
+    @Test("the free end of the heap goes back to the kernel, also after a large block was freed")
+    func heapEnd() throws {
+        try inOwnProcess {
+            let memory = OwnMemory()
+            memory.boundHeap()
+            // By default malloc(3) keeps twice as much from then on.
+            free(malloc(24 << 20))
+            // malloc(3) keeps small blocks for the next use, and what this needs is not to lie at the end of the heap.
+            _ = try #require(memory.resident())
+            let blocks = (0..<16_384).map { _ in
+                let block = malloc(1000)!
+                memset(block, 1, 1000)
+                return block
+            }
+            let before = try #require(memory.resident())
+            // It keeps the first ones of this size, too.
+            for block in blocks.prefix(8) { free(block) }
+            for block in blocks.dropFirst(8).reversed() { free(block) }
+            let after = try #require(memory.resident())
+            #expect(before - min(before, after) > 8 << 20)
+        }
+    }
 }

@@ -50,6 +50,10 @@ int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t si
 /// Gives the free pages of this process's heap back to the kernel (malloc_trim(3)).
 void clinux_trim_heap(void);
 
+/// How many free bytes malloc(3) keeps at the end of the heap. By default that grows to twice the largest block that was freed
+/// (mallopt(3), M_TRIM_THRESHOLD).
+void clinux_bound_heap_end(size_t bytes);
+
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
 int clinux_set_idle(pid_t thread, bool idle);
 

@@ -14,6 +14,7 @@ func prepareProcess(_ memory: OwnMemory) throws {
             "the limit of open files (RLIMIT_NOFILE) is \(limit); expected at least \(leastDescriptors): raise it with "
                 + "LimitNOFILE= or ulimit -n")
     }
+    memory.boundHeap()
     lock(memory)
 }
 
