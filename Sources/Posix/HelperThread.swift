@@ -208,15 +208,20 @@ package final class HelperThread: @unchecked Sendable {
 ///
 /// Files have a thread of their own: each close(2) of a file can wait for its file system (`DescriptorKind`), and no signal
 /// ends that. The close of a socket blocks only if it is the last one, and a signal ends it.
-package final class DescriptorCloser: Sendable {
-    /// `nil`: there was no memory for it. Descriptors are then closed on the calling thread.
-    private let thread = try? HelperThread(name: "closer", .closes)
-    private let fileThread = try? HelperThread(name: "closer-files", .closesFiles)
+///
+/// One thread at a time uses a closer: that of the event loop, or of a test.
+package final class DescriptorCloser: @unchecked Sendable {
+    /// Made for the first descriptor: most apps send none. `nil` also if there was no memory for it. Descriptors are then
+    /// closed on the calling thread.
+    private var thread: HelperThread?
+    private var fileThread: HelperThread?
+    private var owner = ""
 
     package init() {}
 
     /// Sets the app whose descriptors it closes, for `BlockedHelper`.
     package func setOwner(_ owner: String) {
+        self.owner = owner
         thread?.setOwner(owner)
         fileThread?.setOwner(owner)
     }
@@ -225,8 +230,18 @@ package final class DescriptorCloser: Sendable {
     package func close(_ descriptor: consuming Descriptor) { close(number: descriptor.release()) }
 
     func close(number: Int32) {
-        let thread = DescriptorKind(of: number).closesAtOnce ? self.thread : fileThread
+        let thread = DescriptorKind(of: number).closesAtOnce ? socketThread() : threadOfFiles()
         if let thread { thread.close(number: number) } else { _ = Glibc.close(number) }
+    }
+
+    private func socketThread() -> HelperThread? {
+        if thread == nil { thread = try? HelperThread(name: "closer", .closes, owner: owner) }
+        return thread
+    }
+
+    private func threadOfFiles() -> HelperThread? {
+        if fileThread == nil { fileThread = try? HelperThread(name: "closer-files", .closesFiles, owner: owner) }
+        return fileThread
     }
 
     /// The number of descriptors that are not closed yet.
