@@ -58,7 +58,7 @@ package final class BusServer {
     package let isAdopted: Bool
 
     /// The large messages of all connections.
-    package let incoming: IncomingBudget
+    package private(set) lazy var incoming = makeIncomingBudget()
 
     let loop: EventLoop
     private let objects: BusObjects
@@ -72,6 +72,7 @@ package final class BusServer {
     private var isLeftInPlace = false
     private let identity: FileIdentity?
     private var listening: EventSource?
+    /// Made for the first connection: most apps have none.
     private var handshakeTimer: Timer?
     /// Connections whose handshake is not finished, oldest first, with its deadline.
     private var unfinishedHandshakes: [(peer: BusPeer, deadline: Duration)] = []
@@ -80,6 +81,8 @@ package final class BusServer {
     private var warnings = (until: Duration.zero, count: 0)
     /// Close the sockets of each user and the descriptors that it sends. Refused users share one.
     private var closers: [UInt32: DescriptorCloser] = [:]
+    /// Closes those of all users instead.
+    private let closerOfAll: DescriptorCloser?
     private let closerOfRefused: DescriptorCloser
     /// Ends a pause of `accept`.
     private var pause: Timer?
@@ -112,11 +115,10 @@ package final class BusServer {
         self.limits = limits
         self.permittedUsers = permittedUsers
         self.admits = admits
-        if let closer { closers = Dictionary(uniqueKeysWithValues: permittedUsers.map { ($0, closer) }) }
+        closerOfAll = closer
         closerOfRefused = closer ?? DescriptorCloser()
         self.kinds = kinds
         self.share = share
-        incoming = IncomingBudget(loop: loop, kind: kinds.timer, limits: limits.incoming)
         if let adopted, UnixSocket.listens(adopted, at: path) {
             listener = SharedDescriptor(adopted)
             isAdopted = true
@@ -134,15 +136,20 @@ package final class BusServer {
         }
         identity = FileIdentity(path)
         if limits.keepsSpare { spare = Self.openSpare() }
-        handshakeTimer = try loop.makeTimer(kind: kinds.timer) { [weak self] _ in self?.dropSilentPeers() }
         listening = try loop.addDescriptor(listener, events: .readable, kind: kinds.listener, share: share) {
             [weak self] _ in TurnResult(self?.accept() ?? true)
         }
+    }
+
+    private func makeIncomingBudget() -> IncomingBudget {
+        let incoming = IncomingBudget(loop: loop, kind: kinds.timer, limits: limits.incoming)
         incoming.onTimeout = { [weak self] peer, bytes in
-            self?.warn(
+            guard let self else { return }
+            warn(
                 "A connection of process \(peer.pid) (uid \(peer.uid)) to \(path) was ended: its message of \(bytes) bytes was "
                     + "not complete after \(limits.incoming.timeout), and other messages waited for it.")
         }
+        return incoming
     }
 
     deinit {
@@ -216,19 +223,31 @@ package final class BusServer {
             warn("A connection of process \(caller.pid) (uid \(caller.uid)) to \(path) was refused: \(reason).")
             return refuse(descriptor)
         }
-        let closer = closers[caller.uid] ?? DescriptorCloser()
-        closers[caller.uid] = closer
         lastNumber += 1
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
-            limits: limits.peer, kinds: kinds, share: share, closer: closer, incoming: incoming)
+            limits: limits.peer, kinds: kinds, share: share, closer: closer(of: caller.uid), incoming: incoming)
         awaitHandshake(peer)
         add(peer)
     }
 
+    private func closer(of user: UInt32) -> DescriptorCloser {
+        if let closer = closerOfAll ?? closers[user] { return closer }
+        let closer = DescriptorCloser()
+        closers[user] = closer
+        return closer
+    }
+
     private func awaitHandshake(_ peer: BusPeer) {
         unfinishedHandshakes.append((peer, loop.now() + limits.handshake))
-        if unfinishedHandshakes.count == 1 { handshakeTimer?.arm(at: unfinishedHandshakes[0].deadline) }
+        if unfinishedHandshakes.count == 1 { armHandshakeTimer() }
+    }
+
+    private func armHandshakeTimer() {
+        if handshakeTimer == nil {
+            handshakeTimer = try? loop.makeTimer(kind: kinds.timer) { [weak self] _ in self?.dropSilentPeers() }
+        }
+        handshakeTimer?.arm(at: unfinishedHandshakes.first?.deadline)
     }
 
     /// Whether connections are accepted. Until then they wait in the socket, also for another program that gets it.
@@ -250,12 +269,10 @@ package final class BusServer {
         _ socket: consuming Descriptor, number: UInt64, connected: Duration, _ resumption: BusResumption = .established
     ) throws(SystemError) {
         let caller = try PeerCredentials(ofSocket: socket)
-        let closer = closers[caller.uid] ?? DescriptorCloser()
-        closers[caller.uid] = closer
         lastNumber = max(lastNumber, number)
         let peer = try BusPeer(
             loop: loop, descriptor: socket, role: .server(names: names), number: number, objects: objects,
-            limits: limits.peer, kinds: kinds, share: share, closer: closer, resumption: resumption,
+            limits: limits.peer, kinds: kinds, share: share, closer: closer(of: caller.uid), resumption: resumption,
             connected: connected, incoming: incoming)
         if !peer.isReady { awaitHandshake(peer) }
         add(peer)
@@ -279,7 +296,7 @@ package final class BusServer {
         if caller.uid == 0 { return nil }
         let same = peers.count { $0.credentials?.uid == caller.uid }
         if same >= limits.peersPerUser { return "the user has \(same) connections open" }
-        let closing = closers[caller.uid]?.pending ?? 0
+        let closing = (closerOfAll ?? closers[caller.uid])?.pending ?? 0
         return closing > limits.closing ? "\(closing) descriptors of the user are not closed yet" : nil
     }
 
@@ -327,7 +344,7 @@ package final class BusServer {
             peer.close(reason: "it did not finish the handshake within \(limits.handshake)")
         }
         unfinishedHandshakes.removeAll { $0.peer.isGone }
-        handshakeTimer?.arm(at: unfinishedHandshakes.first?.deadline)
+        armHandshakeTimer()
     }
 
     private func remove(_ peer: BusPeer, _ reason: String) {
