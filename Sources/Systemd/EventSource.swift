@@ -13,13 +13,14 @@ package enum TurnResult: Sendable {
 
 /// A source as its handler's owner and the loop see it.
 class HandlerState {
+    // In an order without gaps: an app has several sources.
     unowned let loop: EventLoop
-    let kind: SourceKind
+    let share: AppShare?
+    /// `nil` once the source is cancelled, also by its `deinit`: a weak reference would take 48 bytes of each source.
+    unowned(unsafe) var source: EventSource?
     /// The file that created the source, for the measurement of turns.
     let label: StaticString
-    let share: AppShare?
-    /// `nil` once the source is cancelled.
-    weak var source: EventSource?
+    let kind: SourceKind
     /// libsystemd disables it before it calls the handler: a timer or a deferred call.
     var isOneShot = false
     var isSignal = false
@@ -101,6 +102,9 @@ package final class EventSource {
     package func cancel() {
         guard let source else { return }
         self.source = nil
+        if let box = sd_event_source_get_userdata(source) {
+            Unmanaged<HandlerState>.fromOpaque(box).takeUnretainedValue().source = nil
+        }
         sd_event_source_disable_unref(source)
         descriptor = nil
     }
