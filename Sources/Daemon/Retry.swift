@@ -33,7 +33,11 @@ final class Retry {
     }
 
     private func check() {
-        guard !isDone() else { return }
+        guard !isDone() else {
+            // The owner may keep this object for long.
+            timer = nil
+            return
+        }
         interval = min(Self.longestInterval, interval * 2)
         schedule()
     }
