@@ -222,7 +222,7 @@ final class ControlService {
     private func registerAgain(_ id: AppID) {
         // An instance that the core does not know any more is about to be removed.
         guard let manifest = context.manifests[id], driver.core.state(of: id) != nil else { return }
-        context.instances.register(manifest, binding: false)
+        context.instances.register(manifest.value, binding: false)
     }
 
     /// The manifest of an app was removed, or has an error now.

@@ -17,12 +17,12 @@ final class ManifestLibrary {
 
     /// Manifests that are no longer in effect. They are released in steps: 10,000 at once take some 10 ms.
     final class Replaced {
-        private var manifests: [AppID: AppManifest]
+        private var manifests: [AppID: SharedManifest]
         private var files: [AppID: ManifestFiles]
         private var ids: ArraySlice<AppID>
         private static let step = 32
 
-        init(_ manifests: [AppID: AppManifest], _ files: [AppID: ManifestFiles], _ ids: [AppID]) {
+        init(_ manifests: [AppID: SharedManifest], _ files: [AppID: ManifestFiles], _ ids: [AppID]) {
             self.manifests = manifests
             self.files = files
             self.ids = ids[...]
@@ -37,7 +37,7 @@ final class ManifestLibrary {
         }
     }
 
-    private(set) var manifests: [AppID: AppManifest] = [:]
+    private(set) var manifests: [AppID: SharedManifest] = [:]
     /// The apps of `manifests`, sorted.
     private(set) var ids: [AppID] = []
     /// Apps that are disabled by an error in their manifest, and the first error.
@@ -149,7 +149,7 @@ final class ManifestLibrary {
             throw .error(diagnostics.first { $0.severity == .error }?.sentence ?? "it cannot be read")
         }
         manifest.policy.isTransient = true
-        manifests[id] = manifest
+        manifests[id] = SharedManifest(manifest)
         self.files[id] = files
         ids.insert(id, at: position(of: id))
         transient[id] = TransientInstance(holdsSockets: !manifest.sockets.all.isEmpty)

@@ -27,7 +27,7 @@ struct ManifestFinding {
 /// Reads all manifests and the configuration in steps: 10,000 files take some 500 ms. What was read before stays in effect
 /// until `ManifestLibrary.adopt`.
 final class ManifestReading {
-    private(set) var manifests: [AppID: AppManifest] = [:]
+    private(set) var manifests: [AppID: SharedManifest] = [:]
     /// The apps of `manifests`, sorted.
     private(set) var ids: [AppID] = []
     /// Apps that had a manifest before and have none now, sorted.
@@ -322,7 +322,7 @@ final class ManifestReading {
                 manifest?.policy.isTransient = true
                 transient[id]?.holdsSockets = !sockets.all.isEmpty
             }
-            manifests[id] = manifest
+            manifests[id] = manifest.map(SharedManifest.init)
             if manifest?.policy.role == .home { homes.append(id) }
             if manifest != nil {
                 ids.append(id)

@@ -71,7 +71,7 @@ final class Reloader {
             loop.work.add(each: ids) { [self] id in
                 guard let manifest = context.library.manifests[id] else { return }
                 context.instances.persist(id)
-                context.instances.register(manifest)
+                context.instances.register(manifest.value)
             } completion: { [self] in
                 service.onDisabledChange?(changes.disabled)
                 context.memory.watch(context.library.configuration)

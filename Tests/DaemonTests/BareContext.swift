@@ -52,7 +52,7 @@ extension DaemonContext {
     /// A run of an app, without a process.
     func makeRun(_ id: RunID, of app: String) throws -> RunController {
         let run = RunController(
-            id: id, manifest: AppManifest(id: try #require(AppID(app))),
+            id: id, manifest: SharedManifest(AppManifest(id: try #require(AppID(app)))),
             enclosure: try containment.create(app: app, run: id.number),
             socket: try NotifySocket(
                 loop: loop, run: id, path: folders.notifySockets + "/\(id)", owner: nil, logbook: logbook),

@@ -27,7 +27,7 @@ struct MemoryProtectionTests {
         let context = try DaemonContext.bare(in: root, try EventLoop(), events)
         let id = RunID(1)
         let run = RunController(
-            id: id, manifest: AppManifest(id: try #require(AppID("app"))),
+            id: id, manifest: SharedManifest(AppManifest(id: try #require(AppID("app")))),
             enclosure: Enclosure(app: "app", run: 1, kind: .cgroup(leaf), proc: ProcFS()),
             socket: try NotifySocket(
                 loop: context.loop, run: id, path: context.folders.notifySockets + "/1", owner: nil,

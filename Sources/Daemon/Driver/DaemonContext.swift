@@ -77,7 +77,7 @@ final class DaemonContext {
     }
 
     /// Valid manifests, by app.
-    var manifests: [AppID: AppManifest] { library.manifests }
+    var manifests: [AppID: SharedManifest] { library.manifests }
 
     /// Removes the sockets and the stored data of apps without a manifest, and clears the user cache. An app whose manifest has an error
     /// keeps its stored data: the error is expected to be corrected.

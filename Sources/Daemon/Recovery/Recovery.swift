@@ -169,8 +169,8 @@ final class Recovery {
             loop: context.loop, run: id, path: notifySocketPath(id), owner: record.owner, recovered: descriptor,
             logbook: context.logbook, isReading: false)
         let run = RunController(
-            id: id, manifest: context.manifests[app] ?? AppManifest(id: app), enclosure: enclosure, socket: socket,
-            owner: record.owner, notices: record.notices,
+            id: id, manifest: context.manifests[app] ?? SharedManifest(AppManifest(id: app)), enclosure: enclosure,
+            socket: socket, owner: record.owner, notices: record.notices,
             inbox: Inbox(of: app, in: context.inboxes, context.folders, owner: record.owner, name: record.inbox),
             context: context)
         context.runs.insert(run)

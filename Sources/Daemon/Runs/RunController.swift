@@ -16,7 +16,7 @@ import Systemd
 final class RunController {
     let id: RunID
     let app: AppID
-    let manifest: AppManifest
+    private let sharedManifest: SharedManifest
     let enclosure: Enclosure
     let transport: SignalTransport
     let socket: NotifySocket
@@ -119,12 +119,12 @@ final class RunController {
     ///   - notices: those that the previous daemon recorded; empty for a new run.
     ///   - inbox: `nil`: it is opened when it is needed.
     init(
-        id: RunID, manifest: AppManifest, enclosure: Enclosure, socket: NotifySocket, owner: Owner?,
+        id: RunID, manifest: SharedManifest, enclosure: Enclosure, socket: NotifySocket, owner: Owner?,
         notices: NoticeQueue = NoticeQueue(), inbox: Inbox? = nil, context: DaemonContext
     ) {
         self.id = id
         app = manifest.id
-        self.manifest = manifest
+        sharedManifest = manifest
         self.enclosure = enclosure
         self.socket = socket
         self.owner = owner
@@ -143,6 +143,9 @@ final class RunController {
         execSource = nil
         exitSource = nil
     }
+
+    /// As it was at the launch, or when the run was recovered.
+    var manifest: AppManifest { sharedManifest.value }
 
     func send(_ event: RunEvent) { context.events.send(.run(id, event)) }
 

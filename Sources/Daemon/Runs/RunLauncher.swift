@@ -48,7 +48,8 @@ final class RunLauncher {
     }
 
     private func start(_ app: AppID, _ id: RunID, _ launch: Launch) throws {
-        guard let manifest = context.manifests[app] else { throw Problem("its manifest was removed") }
+        guard let shared = context.manifests[app] else { throw Problem("its manifest was removed") }
+        let manifest = shared.value
         let sockets = try step(Stage.sockets) { try context.sockets.passed(to: app) }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         try prepareDirectories(manifest, user)
@@ -66,7 +67,7 @@ final class RunLauncher {
             throw error
         }
         let run = RunController(
-            id: id, manifest: manifest, enclosure: enclosure, socket: socket, owner: user?.owner, inbox: inbox,
+            id: id, manifest: shared, enclosure: enclosure, socket: socket, owner: user?.owner, inbox: inbox,
             context: context)
         context.runs.insert(run)
         do {

@@ -39,7 +39,7 @@ final class Instances {
         let isBeingRemoved = library.transient[id] != nil && library.manifests[id] != nil
         let manifest: AppManifest
         if isBeingRemoved, let known = library.manifests[id] {
-            manifest = known
+            manifest = known.value
         } else {
             manifest = try library.instantiate(id)
             log("instance created", id)
