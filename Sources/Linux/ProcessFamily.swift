@@ -6,7 +6,7 @@ import Posix
 /// left the session between two searches.
 final class ProcessFamily {
     /// "GREENROOM_RUN=name:app:run:random".
-    let marker: String
+    var marker: String { "\(ProcessTable.variable)=\(markerValue)" }
     private let markerValue: String
     private let table: ProcessTable
     private var known: Set<ProcessKey> = []
@@ -14,7 +14,6 @@ final class ProcessFamily {
 
     init(markerValue: String, table: ProcessTable) {
         self.markerValue = markerValue
-        marker = "\(ProcessTable.variable)=\(markerValue)"
         self.table = table
     }
 

@@ -8,7 +8,7 @@ package import Posix
 /// Not found: a process that has cleared its environment and left the session, after its parents have ended.
 final class RunRelatives {
     /// "GREENROOM_RUN=name:app:run:random". The random part is a secret: only processes of the same user and root can read it.
-    let marker: String
+    var marker: String { "\(ProcessTable.variable)=\(markerValue)" }
     private let markerValue: String
     /// The first process, which leads a session of its own.
     private var leader: ProcessKey?
@@ -23,7 +23,6 @@ final class RunRelatives {
     /// - Parameter moment: before the first process of the run is created, when none was outside; `nil`: not known.
     init(markerValue: String, before moment: ProcessMoment? = nil) {
         self.markerValue = markerValue
-        marker = "\(ProcessTable.variable)=\(markerValue)"
         complete = moment.map { ($0, []) }
     }
 
