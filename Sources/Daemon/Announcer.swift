@@ -91,7 +91,7 @@ final class Announcer {
     private func schedule() {
         if isScheduled { return }
         isScheduled = true
-        bus.service.loop.work.add { [weak self] in self?.announceNext() ?? false }
+        bus.service.loop.controlWork.add { [weak self] in self?.announceNext() ?? false }
     }
 
     /// Records the apps that have lost their foreground slot.
