@@ -27,6 +27,8 @@ struct JetsamChecker {
     private var isEnding: [Bool]
     /// The event is a reading.
     private var isLook = false
+    /// An exact size is awaited, and the stall with it.
+    private var awaitsSize = false
     private var victims = 0
     /// Apps that this event launches: they were not there when the victims were chosen.
     private var launched: [Int] = []
@@ -69,6 +71,7 @@ struct JetsamChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         isLook = false
+        awaitsSize = false
         victims = 0
         launched = []
         overdue = nil
@@ -127,6 +130,7 @@ struct JetsamChecker {
             guard let app else { return }
             launched.append(app)
             hadSlot[app] = launch.state == .foreground && !absence.isLocked && !absence.isSleeping
+        case .measureSize: awaitsSize = true
         case .measureMemory:
             isMeasuring = true
             judge.measurementBegins()
@@ -326,7 +330,7 @@ struct JetsamChecker {
     mutating func verify(_ event: Event, _ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         verifyLimits(event, model, now, &findings)
         if isLook {
-            pressed = nil
+            if !awaitsSize { pressed = nil }
             if !judge.isShortInForeground, !isOverBudget(model) { foregroundShort = nil }
         }
         guard isLook, victims < LifecycleCore.victimsAtOnce else { return }
