@@ -87,7 +87,7 @@ extension LifecycleCore {
     }
 
     /// The victim, then the others in L38's order.
-    private func candidates(first index: Int) -> [Receipt.Candidate] {
+    func candidates(first index: Int) -> [Receipt.Candidate] {
         let victim = Receipt.Candidate(
             app: apps[index].id, state: apps[index].state, memory: self[run: index].memory)
         return Array(([victim] + candidates.filter { $0.app != victim.app }).prefix(Receipt.maximumCandidates))

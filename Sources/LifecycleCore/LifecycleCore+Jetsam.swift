@@ -120,7 +120,7 @@ extension LifecycleCore {
         if !isShort, measureSizes(victims) { return }
         let context = jetsamContext(cause, now)
         for index in victims {
-            kill(index, .jetsam(cause, candidates, context), .jetsam, now)
+            kill(index, .jetsam(cause, candidates(first: index), context), .jetsam, now)
             jetsam.set(index, to: jetsamRank(index))
         }
         if missing > 0, victims.count == Self.victimsAtOnce { memoryState.check(by: now + Self.victimPause) }
