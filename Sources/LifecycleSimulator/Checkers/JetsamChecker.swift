@@ -27,8 +27,8 @@ struct JetsamChecker {
     private var isEnding: [Bool]
     /// The event is a reading.
     private var isLook = false
-    /// An exact size is awaited, and the stall with it.
-    private var awaitsSize = false
+    /// Runs whose exact size is awaited. A stall waits with them.
+    private var awaitedSizes: Set<RunID> = []
     private var victims = 0
     /// Apps that this event launches: they were not there when the victims were chosen.
     private var launched: [Int] = []
@@ -71,7 +71,6 @@ struct JetsamChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         isLook = false
-        awaitsSize = false
         victims = 0
         launched = []
         overdue = nil
@@ -93,7 +92,9 @@ struct JetsamChecker {
             }
         case .run(_, .exited(_, _, _, let remaining)) where app.map { model.apps[$0].mayAwait(remaining) } ?? false:
             break
+        case .run(let run, .sizeMeasured): awaitedSizes.remove(run)
         case .run(let run, .exited), .run(let run, .emptied), .run(let run, .spawnFailed):
+            awaitedSizes.remove(run)
             guard let app, model.apps[app].run == run else { return }
             beginEnd(of: app, model, now)
         default: break
@@ -130,7 +131,7 @@ struct JetsamChecker {
             guard let app else { return }
             launched.append(app)
             hadSlot[app] = launch.state == .foreground && !absence.isLocked && !absence.isSleeping
-        case .measureSize: awaitsSize = true
+        case .measureSize(let run): awaitedSizes.insert(run)
         case .measureMemory:
             isMeasuring = true
             judge.measurementBegins()
@@ -330,7 +331,7 @@ struct JetsamChecker {
     mutating func verify(_ event: Event, _ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         verifyLimits(event, model, now, &findings)
         if isLook {
-            if !awaitsSize { pressed = nil }
+            if awaitedSizes.isEmpty { pressed = nil }
             if !judge.isShortInForeground, !isOverBudget(model) { foregroundShort = nil }
         }
         guard isLook, victims < LifecycleCore.victimsAtOnce else { return }
