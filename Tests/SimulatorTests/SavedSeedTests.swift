@@ -17,7 +17,7 @@ struct SavedSeedTests {
             seed: 276, events: 5500,
             found: "beside an app that exceeds the budget alone, the receipt of a victim did not name itself first"),
         Saved(
-            seed: 44, events: 5500, found: "the checker forgot a stall that waited with the exact size of a candidate"),
+            seed: 44, events: 5500, found: "the checker dropped a stall that waited with the exact size of a candidate"),
         Saved(seed: 348, events: 300, found: "a push that launched an app was not delivered"),
         Saved(seed: 18, events: 300, found: "a met deadline was also cancelled"),
         Saved(seed: 277, events: 300, found: "a timer stayed due during a measurement"),
