@@ -44,7 +44,7 @@ struct LoopLevelTests {
     @Test("the control interface is served before apps, and work comes last")
     func order() throws {
         let stage = try Stage()
-        try stage.add("work", .folderChange, takes: .zero).isEnabled = true
+        try stage.add("work", .folderChange, takes: .zero)
         try stage.add("app", .notifySocket, takes: .zero)
         try stage.add("client", .controlClient, takes: .zero)
         try stage.run(turns: 3)

@@ -41,8 +41,8 @@ package enum LoopFault: CaseIterable, Sendable {
 package struct LoopSimulation {
     /// What a source belongs to.
     private enum Owner {
-        case deadline, heartbeat, round
-        case client(Int), controlWork
+        case deadline, heartbeat
+        case client(Int)
         case notify(app: Int, file: Int)
         case listener(app: Int, file: Int)
         case connection(app: Int, file: Int)
@@ -156,7 +156,7 @@ package struct LoopSimulation {
                 if loop.files[file].waiting < 10, isFlooding(app) { loop.files[file].waiting += 10 }
             case .watch(let app, let file):
                 if random.next() % 512 == 0, isFlooding(app) { loop.files[file].waiting += 1 }
-            case .deadline, .heartbeat, .round, .client, .controlWork, .work: break
+            case .deadline, .heartbeat, .client, .work: break
             }
         }
         if call == nil, now >= nextCall {
@@ -187,10 +187,9 @@ package struct LoopSimulation {
         case .heartbeat:
             loop.sources[index].trigger = .timer(loop.time + loop.heartbeat.interval)
             loop.beginRound()
-        case .round: break
         case .client(let file):
             answer(file)
-        case .controlWork, .work: cost = microseconds(100...1000)
+        case .work: cost = microseconds(100...1000)
         case .notify(_, let file):
             cost = microseconds(50...1000)
             if fault == .leavesMessages {
