@@ -187,7 +187,7 @@ struct InstanceRecoveryTests {
         try daemon.waitUntil("worker@1", is: "background")
         try daemon.terminate("worker@1", remove: true)
         #expect(try daemon.listed().isEmpty)
-        #expect(!exists(at: socket))
+        try daemon.eventually("the socket is removed") { !exists(at: socket) }
         withExtendedLifetime(client) {}
     }
 

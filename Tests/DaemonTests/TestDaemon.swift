@@ -326,6 +326,17 @@ final class TestDaemon {
         return found
     }
 
+    /// Waits until the daemon has open what it had before.
+    func waitUntilOpen(is before: [String], sourceLocation: SourceLocation = #_sourceLocation) {
+        do {
+            try eventually("the descriptors of before") { openDescriptors() == before }
+        } catch {
+            let found = openDescriptors()
+            let difference = found.difference(from: before)
+            Issue.record("these stay open or were closed: \(difference) of \(found)", sourceLocation: sourceLocation)
+        }
+    }
+
     /// A manifest that runs the scripted app. The app sends READY=1 after it has executed the script, when its signal
     /// handlers are installed. With `hangs` it never does.
     static func manifest(
