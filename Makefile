@@ -47,13 +47,13 @@ install: ## install the built programs and libraries: DESTDIR= PREFIX=/usr
 
 deb: ## build the Debian package and check it with lintian
 	@Sources/scripts/deps build deb
-	@packaging/make-deb
+	@$(MAKE) --silent programs
+	@packaging/make-deb "$(BIN)"
 
-vm-test: ## test the package in a virtual machine with systemd: VM=path of another program that starts one
-	@Sources/scripts/deps build deb $(if $(filter Tests/vm/machine,$(VM)),vm)
-	@packaging/make-deb
+vm-test: deb ## test the package in a virtual machine with systemd: PHASES= VM=path of another program that starts one
+	@$(if $(filter Tests/vm/machine,$(VM)),Sources/scripts/deps vm)
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-testapp
-	@Tests/vm/run "$(VM)" "$(BIN)"
+	@Tests/vm/run "$(VM)" "$(BIN)" $(PHASES)
 
 demo: ## run real programs through the whole lifecycle, in the terminal
 	@Sources/scripts/deps build demo

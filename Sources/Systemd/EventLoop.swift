@@ -38,6 +38,8 @@ package final class EventLoop {
     package var clock: () -> Duration = EventLoop.now
     /// The processor time of this thread; tests replace it.
     package var processorClock: () -> Duration = EventLoop.processorTime
+    /// How many turns were served, without the ends of rounds.
+    private var servedTurns = 0
     /// When the current turn began; `nil` between two turns.
     private var turnStart: Duration?
     /// What the current turn is attributed to, if it is over.
@@ -79,12 +81,19 @@ package final class EventLoop {
         sd_event_exit(event, code)
     }
 
-    /// Runs one turn: serves at most one source, and waits for it for at most `timeout` (`nil`: without limit).
+    /// Runs one turn: serves at most one source, and waits for it for at most `timeout` (`nil`: without limit). The end of a round,
+    /// and a source that has to wait for it, are no turns.
     /// - Returns: whether a source was served. `false` at the timeout and after `exit`.
     @discardableResult
     package func runOnce(timeout: Duration?) throws(SystemError) -> Bool {
-        guard sd_event_get_state(event) != SD_EVENT_FINISHED else { return false }
-        return try check(sd_event_run(event, timeout.map(\.wholeMicroseconds) ?? UInt64.max), "sd_event_run") > 0
+        let end = timeout.map { Self.now() + $0 }
+        let before = servedTurns
+        while servedTurns == before {
+            guard sd_event_get_state(event) != SD_EVENT_FINISHED else { return false }
+            let rest = end.map { max($0 - Self.now(), .zero).wholeMicroseconds } ?? UInt64.max
+            guard try check(sd_event_run(event, rest), "sd_event_run") > 0 else { return false }
+        }
+        return true
     }
 
     /// The time of CLOCK_MONOTONIC: since boot, without the time in which the machine slept (L48).
@@ -253,6 +262,7 @@ package final class EventLoop {
         case .pause(let end): if pause(state, until: end) { return }
         }
         let result = serve(state, from: start, handler)
+        if state.kind != .round { servedTurns += 1 }
         let now = clock()
         policy.served(state.kind, for: now - start)
         if policy.awaitsRound { roundEnd.schedule() }

@@ -28,7 +28,7 @@ struct BadInputTests {
         // While it is suspended the daemon has duplicates of its descriptors (L50), as before.
         try daemon.ask("Background", "good")
         try daemon.waitUntilWatched("good")
-        daemon.waitUntilOpen(is: before, sourceLocation: sourceLocation)
+        daemon.waitUntilNothingOpen(beyond: before, sourceLocation: sourceLocation)
     }
 
     @Test("datagrams that are too large or not text are ignored, with a warning")
@@ -116,7 +116,7 @@ struct BadInputTests {
         #expect(try daemon.state("bad") == "active", "\(TestDaemon.text(of: root + "/log"))")
         // close(2) of the descriptor blocks until the app, which has the other end, has ended.
         try daemon.terminate("bad", remove: true)
-        daemon.waitUntilOpen(is: before)
+        daemon.waitUntilNothingOpen(beyond: before)
     }
 
     @Test("a descriptor that is slow to close delays only the app that sent it")
@@ -135,7 +135,7 @@ struct BadInputTests {
         #expect(try daemon.state("bad") == "active")
         // It is closed when the app, which has the other end, has ended.
         try daemon.terminate("bad", remove: true)
-        daemon.waitUntilOpen(is: before)
+        daemon.waitUntilNothingOpen(beyond: before)
     }
 
     @Test("each message of a datagram counts against the app's limit")
@@ -234,7 +234,7 @@ struct BadInputTests {
         #expect(end["explanation"]?.stringValue?.contains(words) == true, "\(end)")
         #expect(end["lastReceipt"]?["exitStatus"]?.integerValue == Int64(status))
         #expect(try daemon.state("bad") == "notRunning")
-        daemon.waitUntilOpen(is: before)
+        daemon.waitUntilNothingOpen(beyond: before)
     }
 
     @Test("an error in a manifest disables that app only, and names the file, line, key and what was expected")
@@ -362,7 +362,7 @@ struct BadInputTests {
         // The client has disconnected; its request is carried out.
         #expect(try daemon.state("hang") == "launching")
         try daemon.terminate("hang", remove: true)
-        daemon.waitUntilOpen(is: before)
+        daemon.waitUntilNothingOpen(beyond: before)
     }
 
     private func connect(_ path: String) throws -> Descriptor {

@@ -74,7 +74,7 @@ struct CommandLineTests {
         let disabled = try control(daemon, ["disable", "worker@*", "plain@42", "--now"] + config)
         #expect(disabled.status == .exited(0), "\(disabled.output)")
         #expect(try daemon.listed() == ["plain@43"])
-        #expect(!exists(at: socket))
+        try daemon.eventually("the socket is removed") { !exists(at: socket) }
     }
 
     @Test("launch --no-block exits before the app is active; a refusal is reported")

@@ -111,7 +111,7 @@ struct InstanceRecoveryTests {
         let ends = try daemon.listed().map { try daemon.begin("Terminate", $0, [.bool(false)]) }
         for end in ends { _ = try daemon.finish(end) }
         #expect(try daemon.listed().isEmpty)
-        #expect(entries(of: daemon.state + "/launches").isEmpty)
+        try daemon.eventually("their files are removed") { entries(of: daemon.state + "/launches").isEmpty }
         #expect(try daemon.launch("worker@0.0")["state"]?.stringValue == "active")
     }
 

@@ -91,6 +91,7 @@ struct ProcessGroupTests {
 
     private let busy = """
         [App]
+        StartupSec=0
         ExecStart=/bin/sh -c 'sleep 1000 & while :; do :; done'
         [Lifecycle]
         SuspendDelaySec=0

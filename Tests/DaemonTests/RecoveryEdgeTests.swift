@@ -128,8 +128,11 @@ struct RecoveryEdgeTests {
             _ = try daemon.begin("Resume", "photos", [])
         }
         _ = try daemon.status("photos")
-        let count = try #require(try daemon.runRecord()).notices.waiting.count
-        #expect(count > 0 && count <= NoticeQueue.capacity)
+        // One more is recorded before all are sent.
+        try daemon.eventually("notices wait") {
+            let count = try #require(try daemon.runRecord()).notices.waiting.count
+            return count > 0 && count <= NoticeQueue.capacity
+        }
     }
 
     @Test("a message that was being read when a daemon died may be lost only for the next daemon")

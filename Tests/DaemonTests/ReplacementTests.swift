@@ -30,7 +30,7 @@ struct ReplacementTests {
                 }
             }
         }
-        try daemon.reconnect()
+        try daemon.renewConnection()
         #expect(try daemon.status("photos")["launches"]?.integerValue == 1)
         #expect(daemon.stop() == .exited(0))
         #expect(access(socket, F_OK) != 0)

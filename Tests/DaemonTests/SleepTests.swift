@@ -118,7 +118,7 @@ struct SleepTests {
         try logind.setLocked(true)
         try wait(stage, "photos", "background")
         let inbox = stage.daemon.runtime + "/inbox/photos/protectedData"
-        #expect(TestDaemon.text(of: inbox) == "unavailable\n")
+        try stage.serve("the app is notified") { TestDaemon.text(of: inbox) == "unavailable\n" }
         // Another user uses the machine now.
         try logind.setActive(false)
         try wait(stage, "photos", "active")
@@ -126,7 +126,7 @@ struct SleepTests {
         try wait(stage, "photos", "background")
         try logind.setLocked(false)
         try wait(stage, "photos", "active")
-        #expect(TestDaemon.text(of: inbox) == "available\n")
+        try stage.serve("the app is notified again") { TestDaemon.text(of: inbox) == "available\n" }
     }
 
     @Test("a screen that is locked when logind starts counts as locked until logind ends")

@@ -1,4 +1,5 @@
 import LifecycleCore
+import TestKit
 import Testing
 
 import enum LifecycleCore.ExitStatus
@@ -25,7 +26,9 @@ struct RandomGenerator: RandomNumberGenerator {
 struct RandomEventTests {
     static let apps = ["mail", "music", "photos"]
 
-    @Test("after random events all apps become idle, and each request is answered once", arguments: 0..<100)
+    @Test(
+        "after random events all apps become idle, and each request is answered once",
+        arguments: 0..<(isTestingAll ? 100 : 40))
     func becomesIdle(seed: Int) {
         var random = RandomGenerator(state: UInt64(seed))
         let harness = Harness()

@@ -1,4 +1,5 @@
 import LifecycleCore
+import TestKit
 import Testing
 
 import enum LifecycleCore.ExitStatus
@@ -111,7 +112,8 @@ struct SavingTests {
         var accepted = 0
         var refused: Set<String> = []
         for index in bytes.indices {
-            for value in [0, 1, 2, 7, 10, 0x7f, 0x80, 0xff, bytes[index] &+ 1, bytes[index] ^ 0x40] as [UInt8] {
+            let few = [0, 0xff, bytes[index] &+ 1]
+            for value in isTestingAll ? few + [1, 2, 7, 10, 0x7f, 0x80, bytes[index] ^ 0x40] : few {
                 var hostile = bytes
                 hostile[index] = value
                 let sum = Checksum.crc32(hostile)

@@ -1,4 +1,5 @@
 import LifecycleCore
+import TestKit
 import Testing
 
 @testable import LifecycleSimulator
@@ -13,7 +14,7 @@ struct MemoryTests {
 
     @Test("the rules of memory hold on random machines")
     func rulesHold() {
-        for seed in 1...16 as ClosedRange<UInt64> {
+        for seed in 1...(isTestingAll ? 16 : 4) as ClosedRange<UInt64> {
             let order = MemoryOrder.allCases[Int(seed % 4)]
             for scenario in [MemoryScenario(seed: seed), MemoryScenario(budgetSeed: seed)] {
                 for (rule, violation) in MemoryTable.play(scenario, order).violations
@@ -216,7 +217,9 @@ struct MemoryTests {
         },
     ]
 
-    @Test("a mutant of the core is found by the rule of memory that it violates", arguments: faults)
+    @Test(
+        "a mutant of the core is found by the rule of memory that it violates",
+        .enabled(if: isTestingAll, "make test-all plays the mutants"), arguments: faults)
     func mutantIsFound(fault: Fault) {
         var found: Set<MemoryRule> = []
         for seed in 1...200 as ClosedRange<UInt64> {

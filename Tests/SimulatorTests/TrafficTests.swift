@@ -1,8 +1,9 @@
 import LifecycleCore
 import LifecycleSimulator
+import TestKit
 import Testing
 
-@Suite("Simulated traffic")
+@Suite("Simulated traffic", .enabled(if: isTestingAll, "make test-all plays hundreds of seeds"))
 struct TrafficTests {
     /// What the core asked for and reported, in some seeds.
     private final class Seen {
