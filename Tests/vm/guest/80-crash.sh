@@ -108,8 +108,9 @@ load() {
     done >/run/vm-test/load-"$1" 2>&1
 }
 for app in load1 load2; do load $app & done
-kills=0 same=0
-while [ $kills -lt 40 ]; do
+kills=0 same=0 most=40
+[ ! -e quick ] || most=10
+while [ $kills -lt $most ]; do
     sleep "0.$((RANDOM % 10))"
     daemon=$(property greenroomd MainPID)
     [ "$daemon" -gt 1 ] && kill -KILL "$daemon" 2>/dev/null || continue
@@ -122,7 +123,7 @@ touch /run/vm-test/enough
 wait
 echo "     $kills kills; $(cat /run/vm-test/load-* | wc -l) requests meanwhile"
 check "after $kills kills at random times every app has the same process and state" same "$(world)" "$before"
-check "every app had the same process and state during the kills" test $same -ge 8
+check "every app had the same process and state during the kills" test $same -eq $((most / 5))
 check "no request was lost or failed" \
     same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-*)" ""
 for app in load1 load2; do
