@@ -70,6 +70,9 @@ package struct AppStatus: Record {
     package var suspendProblem: String?
     /// The last warning about a notify message of the app; absent if there was none since the daemon started.
     package var lastWarning: String?
+    /// How often the process began to use more than a fifth of the daemon's time, so that its messages, connections and input waited;
+    /// absent where it did not. Counted since the daemon started.
+    package var floods: UInt64?
     package var lastReceipt: ReceiptRecord?
     /// The error in the manifest that disables the app.
     package var error: String?
@@ -102,6 +105,7 @@ package struct AppStatus: Record {
         .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
         .optional("suspendProblem", \.suspendProblem), .optional("lastWarning", \.lastWarning),
+        .optional("floods", \.floods),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error), .list("files", \.files),
         .optional("template", \.template), .optional("transient", \.isTransient),
         .optional("needsReload", \.needsReload),

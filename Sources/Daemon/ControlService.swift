@@ -123,6 +123,7 @@ final class ControlService {
         status.statusText = run?.statusText
         status.suspendProblem = run?.suspendProblem
         status.lastWarning = run?.lastWarning
+        status.floods = run.flatMap { $0.socket.share.floods > 0 ? UInt64($0.socket.share.floods) : nil }
         status.lastReceipt = receipts.last(of: id)
         return status
     }

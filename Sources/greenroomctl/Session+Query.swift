@@ -184,6 +184,9 @@ extension Session {
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
         sheet.add("Status", app.statusText)
         sheet.add("Warning", app.lastWarning, .yellow)
+        sheet.add(
+            "Floods", app.floods.map { "\($0): what the app sends waits while it takes a fifth of the daemon's time" },
+            .yellow)
         sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
         sheet.add("Tasks", app.tasks.map(taskLine))
         sheet.add("Wakes", wakeLines(app))

@@ -181,7 +181,8 @@ struct CoreDriverTests {
             #expect(try stage.recovered().events.last?.event == arrived)
         }
         try stage.settle()
-        #expect(stage.observer.events.last == arrived)
+        // On a busy machine a deadline is reached meanwhile.
+        #expect(stage.observer.events.last { $0 != .deadlineReached } == arrived)
         #expect(performer.effects.dropFirst(before).map(\.effect).filter(wake.contains) == wake)
         #expect(driver.view(of: app)?.state == .background)
     }

@@ -110,7 +110,14 @@ final class RawSelfClient {
     }
 
     /// Sends what the daemon accepts: it may have ended the connection.
-    func send(_ bytes: [UInt8]) throws { try writeAll(bytes, to: socket) }
+    func send(_ bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let sent = rest.withUnsafeBytes { Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard sent >= 0 else { throw TestFailure("send: \(errno)") }
+            rest = rest.dropFirst(sent)
+        }
+    }
 
     /// Sends bytes with descriptors.
     func send(_ bytes: [UInt8], with descriptors: [Int32]) throws {

@@ -31,11 +31,16 @@ struct SocketLimitTests {
 
     /// Takes all numbers that a new descriptor could have from a daemon. What is open stays open.
     private func exhaust(_ daemon: TestDaemon) throws {
-        _ = try daemon.settledDescriptors()
         let pid = daemon.process.pid
-        let open = Set(entries(of: "/proc/\(pid)/fd").compactMap { Int($0) })
-        let free = try #require((0...open.count).first { !open.contains($0) })
-        try run(["/usr/bin/prlimit", "--pid=\(pid)", "--nofile=\(free):"])
+        func open() -> Set<Int> { Set(entries(of: "/proc/\(pid)/fd").compactMap { Int($0) }) }
+        // What the daemon closes meanwhile would be free.
+        try daemon.eventually("it has the same descriptors before and after") {
+            _ = try daemon.settledDescriptors()
+            let before = open()
+            let free = try #require((0...before.count).first { !before.contains($0) })
+            try run(["/usr/bin/prlimit", "--pid=\(pid)", "--nofile=\(free):"])
+            return open() == before
+        }
     }
 
     @Test(

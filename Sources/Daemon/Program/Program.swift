@@ -109,9 +109,10 @@ final class Program {
                 "a turn of the event loop took \(turn.duration.timeSpan), \(turn.processorTime.timeSpan) of them on a "
                     + "processor (\(turn.source))")
         }
-        context.loop.onSwitchedOff = { [journal] kind, file in
+        context.loop.onSwitchedOff = { [journal, unowned loop = context.loop] kind, file in
             journal.logWarning(
-                "an event source of kind \(kind) is ready again and again without effect; it is switched off (\(file))")
+                "an event source of kind \(kind) is ready again and again without effect; it is switched off "
+                    + "(\(file); so far: \(loop.switchedOff))")
         }
         try watchSignals()
         // The service manager measures the time since the last daemon's sign of life, if this one replaced it by reexec.

@@ -78,6 +78,7 @@ touch /run/vm-test/enough
 wait
 check "a busy daemon answers all queries" same "$(cat /run/vm-test/queries)" ""
 check "the journal says that the app waits" eval "journalctl -b -u greenroomd -o cat | grep -q 'its messages, connections and input wait'"
+check "status counts how often the app began to flood" eval "ctl --json status flood | grep -q '\"floods\": *[1-9]'"
 ctl terminate flood >/dev/null
 rm $apps/flood.app
 ctl reload >/dev/null
