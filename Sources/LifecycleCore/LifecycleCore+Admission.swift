@@ -48,7 +48,7 @@ extension LifecycleCore {
     /// Begins launches that wait, as far as there are slots. Called when the event is carried out.
     mutating func admitLaunches(_ now: Instant) {
         if launchQueue.count == 0 { return }
-        while shutdown == nil, hasLaunchSlot, let index = launchQueue.first?.index,
+        while !isShuttingDown, hasLaunchSlot, let index = launchQueue.first?.index,
             let queued = apps[index].queuedLaunch
         {
             beginLaunch(index, queued, now)

@@ -39,7 +39,8 @@ extension LifecycleCore {
         }
         var most: (index: Int, uncertainty: UInt64)?
         for index in apps.indices {
-            guard let size = apps[index].run?.size, apps[index].execution != nil else { continue }
+            guard case .running(let running) = apps[index].life else { continue }
+            let size = running.sharedStorage.run.size
             if size.uncertainty > most?.uncertainty ?? 0 { most = (index, size.uncertainty) }
         }
         if let most { measureSize(most.index) }
@@ -79,8 +80,10 @@ extension LifecycleCore {
         var first: (index: Int, rank: JetsamRank)?
         var sum: UInt64 = 0
         for index in apps.indices {
-            guard let run = apps[index].run, run.memory > budget, let rank = jetsamRank(index) else { continue }
-            sum += run.size.certain
+            guard let stored = apps[index].sharedRunStorage, stored.run.memory > budget,
+                let rank = jetsamRank(index)
+            else { continue }
+            sum += stored.run.size.certain
             if first.map({ rank < $0.rank }) ?? true { first = (index, rank) }
         }
         return first.map { ($0.index, sum) }

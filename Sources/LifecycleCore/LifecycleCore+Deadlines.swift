@@ -40,16 +40,8 @@ extension LifecycleCore {
         }
     }
 
-    func nextTimer(_ index: Int) -> (at: Instant, kind: TimerKind)? {
-        var timer = NextTimer(next: nextLifecycleTimer(index))
-        if case .running(let running) = apps[index].life {
-            timer.consider(processorLookDue(index, running), .processor)
-        }
-        return timer.next
-    }
-
-    /// The nearest timer, but for measurements of processor time, which change nothing by themselves.
-    func nextLifecycleTimer(_ index: Int) -> (at: Instant, kind: TimerKind)? {
+    /// - Parameter forLifecycle: without measurements of processor time, which change nothing by themselves.
+    func nextTimer(_ index: Int, forLifecycle: Bool = false) -> (at: Instant, kind: TimerKind)? {
         var timer = NextTimer()
         switch apps[index].life {
         case .notRunning(let notRunning):
@@ -65,10 +57,12 @@ extension LifecycleCore {
                 timer.consider(startUpDue(index, stored), .startUp)
                 timer.consider(background.look?.nextAt, .work)
                 timer.consider(stored.run.traffic.watchAgainAt, .watchAgain)
+                if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
                 timer.consider(startUpDue(index, stored), .startUp)
+                if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
             case .suspending(let suspending): timer.consider(suspending.warnAt, .freezeTakesLong)
             case .launching:
                 timer.consider(running.execution.deadline?.due, .deadline)

@@ -36,7 +36,7 @@ extension LifecycleCore {
 
     /// No app is in the foreground, or on the way there: the home app is next. Called when the event is carried out.
     mutating func bringHome(_ now: Instant) {
-        guard let home, returns.isHomeWanted, foregroundSlots.isEmpty, shutdown == nil, !absence.isAway else { return }
+        guard let home, returns.isHomeWanted, foregroundSlots.isEmpty, !isShuttingDown, !absence.isAway else { return }
         switch apps[home].phase {
         case .notRunning: launchHome(home, now)
         case .launching, .enteringBackground, .waking:

@@ -9,6 +9,7 @@ extension LifecycleCore {
 
     /// Whether nothing is left of a transient instance: it does not run, nothing will launch it but a request, and the daemon
     /// holds no sockets for it. A user can remove it with its sockets (L42).
+    @inline(__always)
     func isGone(_ index: Int) -> Bool {
         guard apps[index].policy.isTransient, !apps[index].isRemoved, !apps[index].awaitsRequest,
             case .notRunning(let notRunning) = apps[index].life, !notRunning.isToLaunch

@@ -54,7 +54,9 @@ extension LifecycleCore {
         // Not again a first look, when the next shortage comes.
         if look != nil, !needs.contains(where: { $0.foreground > 0 }) { memoryState.foregroundLook = nil }
         if look == nil {
-            if needs.contains(where: { $0.cause != .budget }), !memoryState.expectsMemory(now) { measureMemory(now) }
+            if needs.contains(where: { $0.cause != .budget }), !memoryState.credits.expectsMemory(now) {
+                measureMemory(now)
+            }
             needs.removeAll { $0.cause != .budget }
         }
         // Where available memory is critical, what is killed helps, whatever the sizes are.
@@ -81,7 +83,7 @@ extension LifecycleCore {
         var needs: [Need] = []
         let excess = budgetExcess
         if excess > 0 { needs.append(Need(cause: .budget, background: excess, foreground: excess, isPressing: false)) }
-        let credited = memoryState.credited(now)
+        let credited = memoryState.credits.credited(now)
         for pool in memoryPools {
             let deficit = pool.deficit(credited: credited)
             if deficit == 0 { continue }
@@ -144,7 +146,7 @@ extension LifecycleCore {
             memoryState.foregroundLook = nil
             return
         }
-        let expectsMemory = isShort ? memoryState.expectsMemory(now) : !memoryState.credits.isEmpty
+        let expectsMemory = isShort ? memoryState.credits.expectsMemory(now) : !memoryState.credits.isEmpty
         guard !expectsMemory, let first = jetsam.first, first.key.group >= .inactive else {
             memoryState.foregroundLook = nil
             return
@@ -162,7 +164,7 @@ extension LifecycleCore {
 
     private func jetsamContext(_ cause: MemoryCause, _ now: Instant) -> JetsamContext {
         // Nothing waits for an earlier victim if only the budget is exceeded.
-        let survivor = cause == .budget ? nil : memoryState.survivor(now).flatMap { app(of: $0) }
+        let survivor = cause == .budget ? nil : memoryState.credits.survivor(now).flatMap { app(of: $0) }
         return JetsamContext(survivor: survivor, hadNoTime: !isWarned(now))
     }
 
@@ -250,7 +252,8 @@ extension LifecycleCore {
     /// The first apps in L38's order, with what each gives back.
     var candidates: [Receipt.Candidate] {
         jetsam.smallest(Receipt.maximumCandidates).map { index in
-            Receipt.Candidate(app: apps[index].id, state: apps[index].state, memory: apps[index].run?.memory ?? 0)
+            Receipt.Candidate(
+                app: apps[index].id, state: apps[index].state, memory: apps[index].sharedRunStorage?.run.memory ?? 0)
         }
     }
 

@@ -19,7 +19,8 @@ extension LifecycleCore {
     /// Records the size of a run (see `setSize`). Only its rank in the order of jetsam, and whether it is over its limit, follow from that.
     mutating func setMemory(_ index: Int, _ bytes: UInt64) {
         // Most measurements change nothing.
-        let (before, peak) = (self[run: index].memory, self[run: index].peakMemory)
+        let run = storage(index)
+        let (before, peak) = (run.run.memory, run.run.peakMemory)
         if before == bytes, peak >= bytes { return }
         let stored = apps[index].ownRunStorage()
         stored.run.memory = bytes
@@ -155,7 +156,8 @@ extension LifecycleCore {
     }
 
     private var checkInterval: Duration {
-        var distance = memoryPools.map { $0.available - min($0.available, $0.nextThreshold) }.min() ?? .max
+        var distance = UInt64.max
+        for pool in memoryPools { distance = min(distance, pool.available.excess(over: pool.nextThreshold)) }
         if let budget = manager.budget { distance = min(distance, budget.excess(over: memoryState.apps)) }
         let milliseconds = distance / (Self.fastestFill / 1000)
         return min(Self.longestCheck, max(Self.shortestCheck, .milliseconds(Int64(milliseconds))))
@@ -284,17 +286,19 @@ extension LifecycleCore {
 
     /// The lowest priority first, then the largest.
     private func runningApps() -> [Int] {
-        let running = apps.indices.filter { index in
+        // The keys come first: a closure that refers to the core copies it at each comparison.
+        var running: [(priority: Int, memory: UInt64, index: Int)] = []
+        for index in apps.indices {
             switch apps[index].phase {
-            case .foreground, .enteringBackground, .background: true
-            case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending: false
+            case .foreground, .enteringBackground, .background:
+                running.append((apps[index].policy.jetsamPriority, self[run: index].memory, index))
+            case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending: break
             }
         }
-        return running.sorted { a, b in
-            let (x, y) = (apps[a].policy.jetsamPriority, apps[b].policy.jetsamPriority)
-            if x != y { return x < y }
-            let (m, n) = (self[run: a].memory, self[run: b].memory)
-            return m != n ? m > n : a < b
+        running.sort { a, b in
+            if a.priority != b.priority { return a.priority < b.priority }
+            return a.memory != b.memory ? a.memory > b.memory : a.index < b.index
         }
+        return running.map(\.index)
     }
 }

@@ -24,6 +24,7 @@ extension LifecycleCore {
         }
     }
 
+    @inline(__always)
     private func processorChange(_ index: Int) -> ProcessorChange {
         guard case .running(let running) = apps[index].life else { return .nothing }
         let stored = running.sharedStorage
@@ -45,12 +46,8 @@ extension LifecycleCore {
     private func processorAction(_ index: Int) -> AppPolicy.BackgroundCPU { apps[index].policy.backgroundCPUAction }
 
     /// When an app in the background is measured next.
-    func processorLookDue(_ index: Int, _ running: Running) -> Instant? {
-        switch running.execution {
-        case .enteringBackground, .background:
-            processorAction(index) == .ignore ? nil : running.sharedStorage.run.processor.nextAt
-        case .launching, .foreground, .suspending, .suspended, .waking, .terminating: nil
-        }
+    func processorLookDue(_ index: Int, _ stored: RunStorage) -> Instant? {
+        processorAction(index) == .ignore ? nil : stored.run.processor.nextAt
     }
 
     mutating func processorLookIsDue(_ index: Int, _ now: Instant) {

@@ -10,7 +10,7 @@ extension LifecycleCore {
     ) {
         guard let index = indices[id] else { return answer(request, .refused(.unknownApp)) }
         instanceRequested(index)
-        guard shutdown == nil else { return answer(request, .refused(.shuttingDown)) }
+        guard !isShuttingDown else { return answer(request, .refused(.shuttingDown)) }
         guard apps[index].waiters.count < Self.maximumWaiters || what.endsApp else {
             return answer(request, .refused(.tooMany("\(Self.maximumWaiters) requests are pending")))
         }

@@ -118,7 +118,7 @@ extension LifecycleCore {
     /// How much memory is free above the thresholds of all warnings, with the distance at which a warning ends, so that a
     /// return does not cause the next one. `nil`: memory is short, or what a kill frees is not measured yet.
     func spaceAboveWarning(_ now: Instant) -> MemorySpace? {
-        guard memoryState.level == .normal, !memoryState.expectsMemory(now) else { return nil }
+        guard memoryState.level == .normal, !memoryState.credits.expectsMemory(now) else { return nil }
         let apps = Int64(clamping: memoryState.apps)
         var space = MemorySpace()
         for pool in memoryPools {
@@ -172,7 +172,7 @@ extension LifecycleCore {
     mutating func admitReturns(_ now: Instant) {
         removeGrown(now)
         returns.checkAt = nil
-        guard returnQueue.count > 0, shutdown == nil else { return }
+        guard returnQueue.count > 0, !isShuttingDown else { return }
         let space = spaceAboveWarning(now)
         var awaitsSlot = returns.growing.count >= Self.maximumGrowing
         for index in returnQueue.smallest(Self.comparedReturns) {
@@ -211,7 +211,7 @@ extension LifecycleCore {
         touch(index)
         let run = RunID(nextRun)
         relaunch(index, into: wait.state, now)
-        guard apps[index].run?.id == run else { return false }
+        guard apps[index].sharedRunStorage?.run.id == run else { return false }
         apps[index].returnedRun = run
         returns.growing.append(run)
         return true

@@ -55,6 +55,7 @@ extension LifecycleCore {
 
     /// The time of the shutdown is over, or its next step is due.
     mutating func advanceShutdown(_ now: Instant) {
+        guard isShuttingDown else { return }
         shutdownDeadlineReached(now)
         if let at = shutdown?.nextStep, at <= now { endNextApps(now) }
     }
@@ -128,7 +129,8 @@ extension LifecycleCore {
     /// The most recently used app last: it is the next.
     private mutating func orderWaiting() {
         guard let waiting = shutdown?.waiting, waiting.count > 1 else { return }
-        shutdown?.waiting = waiting.map { (apps[$0].since, $0) }.sorted { $0 < $1 }.map(\.1)
+        let ordered = waiting.map { (apps[$0].since, $0) }.sorted { $0 < $1 }.map(\.1)
+        shutdown?.waiting = ordered
     }
 
     /// Thaws the next suspended apps for their end, in place of those that have ended.

@@ -11,10 +11,15 @@ extension LifecycleCore {
     }
 
     mutating func setSize(_ index: Int, _ size: SizeRecord) {
-        let before = self[run: index].size.uncertainty
-        self[run: index].size = size
-        memoryState.uncertain -= before
-        memoryState.uncertain += size.uncertainty
+        let before = self[run: index].size
+        if size != before {
+            self[run: index].size = size
+            let uncertainty = (before: before.uncertainty, now: size.uncertainty)
+            if uncertainty.now != uncertainty.before {
+                memoryState.uncertain -= uncertainty.before
+                memoryState.uncertain += uncertainty.now
+            }
+        }
         setMemory(index, size.bytes)
     }
 

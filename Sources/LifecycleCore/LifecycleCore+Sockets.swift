@@ -28,8 +28,9 @@ extension LifecycleCore {
         effects.append(.watchSockets(id))
     }
 
+    @inline(__always)
     private func isToBeWatched(_ index: Int) -> Bool {
-        guard apps[index].isRegistered, !apps[index].isRemoved, shutdown == nil, !isGone(index) else { return false }
+        guard apps[index].isRegistered, !apps[index].isRemoved, !isShuttingDown, !isGone(index) else { return false }
         switch apps[index].phase {
         case .suspended: return true
         case .notRunning:
@@ -61,7 +62,7 @@ extension LifecycleCore {
         guard let index = indices[id], apps[index].sockets.isWatched else { return }
         touch(index)
         apps[index].sockets.isWatched = false
-        guard shutdown == nil else { return }
+        guard !isShuttingDown else { return }
         switch apps[index].phase {
         case .notRunning: clientWaits(index, input, now)
         case .suspended: wake(index, by: input, isHeld: true, now)
@@ -97,7 +98,7 @@ extension LifecycleCore {
 
     /// When clients that wait for a launch are served, or reset; `nil`: none wait, or a launch is under way.
     func clientsDue(_ index: Int) -> Instant? {
-        guard let wait = apps[index].sockets.wait, wait.isPostponed, shutdown == nil else { return nil }
+        guard let wait = apps[index].sockets.wait, wait.isPostponed, !isShuttingDown else { return nil }
         let launch = apps[index].postponedUntil ?? wait.since
         return rejectionDue(index).map { min($0, launch) } ?? launch
     }

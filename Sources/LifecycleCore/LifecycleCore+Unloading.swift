@@ -2,7 +2,7 @@
 extension LifecycleCore {
     /// When a suspended app is ended; `nil`: it is not, or something is about to wake it.
     func unloadDue(_ index: Int, _ suspended: Suspended) -> Instant? {
-        guard let time = apps[index].policy.unloadAfter, shutdown == nil, suspended.look == nil,
+        guard let time = apps[index].policy.unloadAfter, !isShuttingDown, suspended.look == nil,
             suspended.inputDue == nil, suspended.deferred == nil, !hasForegroundSlot(index)
         else { return nil }
         return apps[index].since + time

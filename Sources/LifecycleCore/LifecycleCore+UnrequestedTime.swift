@@ -4,41 +4,36 @@ extension LifecycleCore {
     /// Brings the account of an app up to date, at the end of each event in which something may have changed for it.
     mutating func countUnrequestedTime(_ index: Int, _ now: Instant) {
         guard !apps[index].isRemoved else { return }
-        if opensUnrequestedTask(index) { self[run: index].isUnrequested = true }
+        let use = unrequestedUse(index)
+        if use.opensTask { self[run: index].isUnrequested = true }
         let hasCounted = apps[index].unrequestedTime.since != nil
-        let counts = usesUnrequestedTime(index)
-        if counts != hasCounted { apps[index].unrequestedTime.setCounting(counts, at: now) }
+        if use.counts != hasCounted { apps[index].unrequestedTime.setCounting(use.counts, at: now) }
         if hasCounted || apps[index].unrequestedTime.isReported { reportUnrequestedTime(index, now) }
     }
 
-    /// What an app does with a task open, and after it, no user asked for. A wake that a user asked for goes before.
-    private func opensUnrequestedTask(_ index: Int) -> Bool {
-        guard case .running(let running) = apps[index].life else { return false }
-        switch running.execution {
-        case .enteringBackground, .background:
-            let stored = running.sharedStorage
-            return !stored.run.isUnrequested && stored.run.assertions.hasTasks && !stored.run.assertions.hasWakes
-        case .launching, .foreground, .suspending, .suspended, .waking, .terminating: return false
-        }
-    }
-
-    /// Whether the app uses background time now that no user asked for.
-    private func usesUnrequestedTime(_ index: Int) -> Bool {
-        guard case .running(let running) = apps[index].life else { return false }
+    /// `opensTask`: the app has opened a task of its own, and what it does from here on no user asked for. A wake that a user asked
+    /// for goes before. `counts`: it uses background time now that no user asked for.
+    @inline(__always)
+    private func unrequestedUse(_ index: Int) -> (opensTask: Bool, counts: Bool) {
+        guard case .running(let running) = apps[index].life else { return (false, false) }
         let stored = running.sharedStorage
+        let isUnrequested = stored.run.isUnrequested
         switch running.execution {
-        case .foreground, .suspended: return false
-        case .launching: return stored.run.isUnrequested && !isInFront(index)
-        case .enteringBackground: return stored.run.isUnrequested
-        case .background: return stored.run.isUnrequested || stored.run.lockHold != nil
+        case .foreground, .suspended: return (false, false)
+        case .launching: return (false, isUnrequested && !isInFront(index))
+        case .enteringBackground, .background:
+            let assertions = stored.run.assertions
+            let opensTask = !isUnrequested && assertions.hasTasks && !assertions.hasWakes
+            let isHeld = stored.run.lockHold != nil && running.execution.phase == .background
+            return (opensTask, isUnrequested || opensTask || isHeld)
         // Whatever keeps it from being frozen.
-        case .suspending: return true
-        case .waking(let waking): return stored.run.isUnrequested && waking.pending != .foreground
+        case .suspending: return (false, true)
+        case .waking(let waking): return (false, isUnrequested && waking.pending != .foreground)
         case .terminating(let terminating):
             switch terminating.cause {
-            case .selfInitiated: return true
-            case .exitsOnSuspend: return stored.run.isUnrequested
-            case .requested, .shutdown, .unloaded, .jetsam: return false
+            case .selfInitiated: return (false, true)
+            case .exitsOnSuspend: return (false, isUnrequested)
+            case .requested, .shutdown, .unloaded, .jetsam: return (false, false)
             }
         }
     }
@@ -47,11 +42,11 @@ extension LifecycleCore {
     private mutating func reportUnrequestedTime(_ index: Int, _ now: Instant) {
         guard let limit = apps[index].policy.backgroundTimePerHour else { return }
         let used = apps[index].unrequestedTime.used(at: now)
-        if used >= limit, !apps[index].unrequestedTime.isReported {
+        if apps[index].unrequestedTime.isReported {
+            if used < limit, used <= limit / 2 { apps[index].unrequestedTime.isReported = false }
+        } else if used >= limit {
             apps[index].unrequestedTime.isReported = true
             report(.unrequestedTimeUsedUp(apps[index].id, limit: limit))
-        } else if used < limit, used <= limit / 2, apps[index].unrequestedTime.isReported {
-            apps[index].unrequestedTime.isReported = false
         }
     }
 

@@ -23,9 +23,6 @@ extension LifecycleCore {
     /// Runs that are not over, in order.
     package var runIDs: [RunID] { runs.numbers.map(RunID.init) }
 
-    /// A shutdown is in progress.
-    package var isShuttingDown: Bool { shutdown != nil }
-
     /// Whether all apps have ended after `shutdownRequested`.
     package var isFinished: Bool { shutdown?.isFinished ?? false }
 
@@ -92,7 +89,7 @@ extension LifecycleCore {
             }
         case .background(let background)?:
             if run.traffic.isUnwatchable { view.watch = InputWatch(unwatched: run.traffic.unwatched) }
-            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextLifecycleTimer(index),
+            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index, forLifecycle: true),
                 timer.kind == .work || timer.kind == .suspend
             else { return }
             view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)

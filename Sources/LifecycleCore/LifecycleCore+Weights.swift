@@ -3,6 +3,7 @@ extension LifecycleCore {
     /// An app that is awake on behalf of a user, or of a peer outside every app, runs at normal weight until that wake is over.
     /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less.
     /// What uses too much gets less, whatever it is awake for (L44).
+    @inline(__always)
     private func isAwakeForOthers(_ index: Int) -> Bool {
         if isProcessorThrottled(index) { return false }
         if apps[index].policy.role == .worker { return true }

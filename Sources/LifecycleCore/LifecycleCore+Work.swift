@@ -14,6 +14,7 @@ extension LifecycleCore {
     }
 
     /// Whether it is measured what the app has to do, because that decides when it is suspended.
+    @inline(__always)
     private func isLookedAt(_ index: Int, isIdle: Bool) -> Bool {
         if apps[index].policy.role == .worker { return isIdle }
         guard apps[index].policy.wakesOnTraffic || apps[index].policy.holdsSockets else { return false }

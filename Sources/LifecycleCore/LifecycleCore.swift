@@ -11,7 +11,7 @@ package struct LifecycleCore: Hashable, Sendable {
     var runs = NumberTable()
     /// The index of the app at which each request waits.
     var requests = NumberTable()
-    var manager = ManagerPolicy()
+    @Boxed var manager = ManagerPolicy()
     /// The apps in the foreground or on the way there, the one activated longest ago first (L12).
     var foregroundSlots: [ForegroundSlot] = []
     /// When something is due for each app.
@@ -26,13 +26,13 @@ package struct LifecycleCore: Hashable, Sendable {
     var oomClasses: [OOMClass] = []
     /// The order in which apps that jetsam ended come back.
     var returnQueue = IndexedHeap<ReturnRank>()
-    var returns = Returns()
+    @Boxed var returns = Returns()
     /// The index of the home app (L49). It follows from the manifests.
     var home: Int?
     var admission = Admission()
-    var memoryState = MemoryState()
+    @Boxed var memoryState = MemoryState()
     var absence = Absence()
-    var shutdown: Shutdown?
+    @Rare var shutdown: Shutdown? = nil
     var nextRun: UInt64
     var nextReceipt: UInt64
     /// Apps that have a process and are not suspended.
@@ -79,14 +79,17 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Takes in what happened.
     /// - Returns: what is to be done, in order.
     package mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
-        scratch.effects.removeAll(keepingCapacity: true)
+        if !effects.isEmpty { effects.removeAll(keepingCapacity: true) }
         dispatch(event, now)
-        continueShutdown(now)
+        if isShuttingDown { continueShutdown(now) }
         settle(now)
         allowSleepIfDone()
-        finishShutdownIfDone()
+        if isShuttingDown { finishShutdownIfDone() }
         return effects
     }
+
+    /// A shutdown is in progress.
+    package var isShuttingDown: Bool { _shutdown.isPresent }
 
     /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
     package var nextDeadline: Instant? {
@@ -201,27 +204,46 @@ package struct LifecycleCore: Hashable, Sendable {
             if isGone(index) { removeInstance(index, now) }
             apps[index].isTouched = false
         }
-        scratch.touched.removeAll(keepingCapacity: true)
+        while touched.popLast() != nil {}
     }
 
     /// Brings an app's timer, ranks and waiters up to date.
     mutating func refresh(_ index: Int) {
-        guard !apps[index].isRemoved else {
-            followOOMClass(index, nil)
-            timers.set(index, to: nil)
-            jetsam.set(index, to: nil)
-            launchQueue.set(index, to: nil)
-            returnQueue.set(index, to: nil)
-            return
+        let ranks = ranks(index)
+        followOOMClass(index, ranks.jetsam)
+        if !apps[index].isRemoved { followWake(index) }
+        enter(index, ranks)
+        if !apps[index].isRemoved { answerWaiters(index) }
+    }
+
+    /// The keys of an app in the orders of all apps; `nil`: it is not in that order.
+    struct Ranks {
+        var timer: Instant?
+        var jetsam: JetsamRank?
+        var launch: Instant?
+        var comeback: ReturnRank?
+    }
+
+    /// As they follow from the app's state.
+    @inline(__always)
+    func ranks(_ index: Int) -> Ranks {
+        if apps[index].isRemoved { return Ranks() }
+        var ranks = Ranks(timer: nextTimer(index)?.at)
+        switch apps[index].life {
+        case .notRunning:
+            ranks.launch = launchRank(index)
+            ranks.comeback = returnRank(index)
+        case .running: ranks.jetsam = jetsamRank(index)
+        case .ending: break
         }
-        let rank = jetsamRank(index)
-        followOOMClass(index, rank)
-        followWake(index)
-        timers.set(index, to: nextTimer(index)?.at)
-        jetsam.set(index, to: rank)
-        launchQueue.set(index, to: launchRank(index))
-        returnQueue.set(index, to: returnRank(index))
-        answerWaiters(index)
+        return ranks
+    }
+
+    mutating func enter(_ index: Int, _ ranks: Ranks) {
+        timers.set(index, to: ranks.timer)
+        jetsam.set(index, to: ranks.jetsam)
+        launchQueue.set(index, to: ranks.launch)
+        returnQueue.set(index, to: ranks.comeback)
     }
 
     mutating func touch(_ index: Int) {
@@ -249,8 +271,9 @@ extension LifecycleCore {
     }
 
     /// The storage of that run, which is only read.
+    @inline(__always)
     func storage(_ index: Int) -> RunStorage {
-        guard let storage = apps[index].sharedRunStorage else { preconditionFailure("\(apps[index].id) has no run") }
+        guard let storage = apps[index].sharedRunStorage else { preconditionFailure("the app has no run") }
         return storage
     }
 
@@ -294,7 +317,9 @@ extension LifecycleCore {
         touch(index)
         count(before, -1)
         count(after, +1)
-        if before.phase == .launching, after.phase != .launching, let run = apps[index].run { leaveLaunchSlot(run.id) }
+        if before.phase == .launching, after.phase != .launching, let stored = apps[index].sharedRunStorage {
+            leaveLaunchSlot(stored.run.id)
+        }
         updateCredit(index, from: before, to: after, reason)
         guard before.state != after.state else { return }
         apps[index].since = now

@@ -43,20 +43,35 @@ struct MemoryPool: Hashable, Sendable {
 
     /// The threshold that is passed next if less is available.
     var nextThreshold: UInt64 {
-        [thresholds.warning, thresholds.critical, thresholds.foreground].filter { $0 < available }.max() ?? 0
+        if thresholds.warning < available { return thresholds.warning }
+        if thresholds.critical < available { return thresholds.critical }
+        return thresholds.foreground < available ? thresholds.foreground : 0
+    }
+}
+
+/// The machine, and the limit below it, as far as they are known. Asked for several times in an event: without an array.
+struct MemoryPools: Sequence, IteratorProtocol {
+    var machine: MemoryPool?
+    var limit: MemoryPool?
+
+    mutating func next() -> MemoryPool? {
+        if let pool = machine {
+            machine = nil
+            return pool
+        }
+        defer { limit = nil }
+        return limit
     }
 }
 
 extension LifecycleCore {
-    /// The machine, and the limit below it.
-    var memoryPools: [MemoryPool] {
-        var pools: [MemoryPool] = []
-        if memoryState.total > 0 { pools.append(machinePool) }
+    var memoryPools: MemoryPools {
+        var pools = MemoryPools()
+        if memoryState.total > 0 { pools.machine = machinePool }
         if let limit = memoryState.limit, limit.total > 0 {
-            pools.append(
-                MemoryPool(
-                    cause: .limit, total: limit.total, available: limit.available,
-                    thresholds: manager.thresholds(of: limit.total), fillRate: memoryState.limitFill.perSecond))
+            pools.limit = MemoryPool(
+                cause: .limit, total: limit.total, available: limit.available,
+                thresholds: manager.thresholds(of: limit.total), fillRate: memoryState.limitFill.perSecond)
         }
         return pools
     }

@@ -183,10 +183,7 @@ extension LifecycleCore {
         }
         for waiter in apps[index].waiters { requests[waiter.request.number] = index }
         count(Summary(apps[index].life), +1)
-        timers.set(index, to: nextTimer(index)?.at)
-        jetsam.set(index, to: jetsamRank(index))
-        launchQueue.set(index, to: launchRank(index))
-        returnQueue.set(index, to: returnRank(index))
+        enter(index, ranks(index))
     }
 }
 

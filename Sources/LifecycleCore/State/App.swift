@@ -1,7 +1,7 @@
 /// What the core knows of one app.
 struct App: Hashable, Sendable {
     var id: AppID
-    var policy: AppPolicy
+    @Boxed var policy: AppPolicy
     /// There is a manifest.
     var isRegistered = true
     /// There is neither a manifest nor a process any more: the index is free.
@@ -44,7 +44,7 @@ struct App: Hashable, Sendable {
 
     init(id: AppID, policy: AppPolicy, since: Instant, launches: Int) {
         self.id = id
-        self.policy = policy
+        _policy = Boxed(wrappedValue: policy)
         self.since = since
         self.launches = launches
     }
@@ -76,10 +76,12 @@ struct App: Hashable, Sendable {
 
     /// The storage of the run, to read some of its parts without a copy of all; `nil`: the app has no process.
     var sharedRunStorage: RunStorage? {
-        switch life {
-        case .notRunning: nil
-        case .running(let running): running.sharedStorage
-        case .ending(let ending): ending.sharedStorage
+        @inline(__always) get {
+            switch life {
+            case .notRunning: nil
+            case .running(let running): running.sharedStorage
+            case .ending(let ending): ending.sharedStorage
+            }
         }
     }
 

@@ -10,7 +10,7 @@
 /// From every state but `suspending` and `suspended` a run can go to `terminating`; from every state it can end. `Phase`
 /// has the table of legal transitions. iOS freezes without delay; here freezing and thawing take time and can fail, so
 /// they are states of their own. To users `enteringBackground`, `suspending` and `waking` are the background.
-enum Execution: Hashable, Sendable {
+indirect enum Execution: Hashable, Sendable {
     case launching(Launching)
     case foreground(Foreground)
     /// `didEnterBackground` was sent and not answered yet (L16).
@@ -18,11 +18,11 @@ enum Execution: Hashable, Sendable {
     case background(Background)
     /// The freeze is under way.
     case suspending(Suspending)
-    indirect case suspended(Suspended)
+    case suspended(Suspended)
     /// The thaw is under way.
     case waking(Waking)
     /// `willTerminate` was sent (L46).
-    indirect case terminating(Terminating)
+    case terminating(Terminating)
 }
 
 /// A request that came in the middle of a transition (L5). The latest one is carried out after the transition.
@@ -57,14 +57,14 @@ struct Background: Hashable, Sendable {
     /// Since when there has been no assertion; `nil`: there is one.
     var idleSince: Instant?
     /// What it has to do; `nil`: that does not decide when it is suspended.
-    var look: WorkLook?
+    @Rare var look: WorkLook? = nil
 }
 
 struct Suspending: Hashable, Sendable {
     /// When to log a warning that a process does not freeze; `nil`: it was logged.
     var warnAt: Instant?
     /// The look that found a worker idle.
-    var look: WorkLook?
+    @Rare var look: WorkLook? = nil
 }
 
 struct Waking: Hashable, Sendable {

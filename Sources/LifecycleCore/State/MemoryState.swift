@@ -62,16 +62,6 @@ struct MemoryState: Hashable, Sendable {
         return next
     }
 
-    /// What is on its way, compared with the last reading.
-    func credited(_ now: Instant) -> UInt64 {
-        credits.reduce(0) { sum, credit in credit.isExpected(now) ? sum.saturatingSum(credit.bytes) : sum }
-    }
-
-    func expectsMemory(_ now: Instant) -> Bool { credits.contains { $0.isExpected(now) } }
-
-    /// A run that should have freed its memory by now.
-    func survivor(_ now: Instant) -> RunID? { credits.first { !$0.isExpected(now) }?.run }
-
     /// Memory that is on its way is looked for when it is due.
     mutating func checkCredits(_ now: Instant) {
         for credit in credits where !credit.isGone && credit.due > now { check(by: credit.due) }
@@ -95,6 +85,18 @@ struct MemoryCredit: Hashable, Sendable {
     var isMeasured = false
 
     func isExpected(_ now: Instant) -> Bool { isGone || due > now }
+}
+
+extension [MemoryCredit] {
+    /// What is on its way, compared with the last reading, in bytes.
+    func credited(_ now: Instant) -> UInt64 {
+        reduce(0) { sum, credit in credit.isExpected(now) ? sum.saturatingSum(credit.bytes) : sum }
+    }
+
+    func expectsMemory(_ now: Instant) -> Bool { contains { $0.isExpected(now) } }
+
+    /// A run that should have freed its memory by now.
+    func survivor(_ now: Instant) -> RunID? { first { !$0.isExpected(now) }?.run }
 }
 
 /// An app that exceeds `Budget=` alone.

@@ -150,7 +150,7 @@ struct Run: Hashable, Sendable {
     /// Processor time that the run had used at its last notice with a deadline.
     var cpuAtLastNotice: Duration = .zero
     /// It starts up, and is not suspended meanwhile.
-    var startUp: StartUp?
+    @Rare var startUp: StartUp? = nil
     /// It takes part: it was notified that it is in the background, or said so itself. So it saves what it has before it is
     /// suspended (L46).
     var takesPart = false
@@ -166,7 +166,7 @@ struct Run: Hashable, Sendable {
     var outOfMemory: OutOfMemory?
     var traffic = Traffic()
     /// File locks keep it from being suspended, or did not keep it for longer (L43).
-    var lockHold: LockHold?
+    @Rare var lockHold: LockHold? = nil
     /// What it uses of the processors in the background (L44).
     var processor = ProcessorWatch()
 

@@ -42,7 +42,7 @@ struct ProcessorWatch: Hashable, Sendable {
     var askedAt: Instant?
     /// That it uses half of the limit was reported.
     var isWarned = false
-    var throttle: Throttle?
+    @Rare var throttle: Throttle? = nil
 
     static func interval(_ period: Duration) -> Duration { max(shortestInterval, period / looks) }
 

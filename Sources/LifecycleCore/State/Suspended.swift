@@ -3,7 +3,7 @@ struct Suspended: Hashable, Sendable {
     /// The daemon was asked to watch its descriptors, and not to stop.
     var isWatching = false
     /// A worker is looked at once more when it is frozen: a request may have come after the last look. `nil`: it was, or need not be.
-    var look: WorkLook?
+    @Rare var look: WorkLook? = nil
     /// What the daemon watches; `nil`: it has not said yet.
     var watch: InputWatch?
     /// Input that has not woken it: less than `WakeThreshold=`.

@@ -1,0 +1,43 @@
+/// A value on the heap: what contains it is small to copy and to pass. It behaves like the value itself.
+///
+/// For large parts that are not read at each step: a method of a struct that does not change it gets a copy of all its fields.
+@propertyWrapper
+struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
+    // Sendable, because a box that is shared is never changed. For the same reason overlapping accesses to it need no check at
+    // run time: the compiler checks those to the structs that own it.
+    private final class Box: @unchecked Sendable {
+        @exclusivity(unchecked) var value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
+    private var box: Box
+
+    init(wrappedValue: Value) { box = Box(wrappedValue) }
+
+    var wrappedValue: Value {
+        @inline(__always) _read { yield box.value }
+        @inline(__always) _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
+            yield &box.value
+        }
+    }
+
+    static func == (a: Boxed, b: Boxed) -> Bool { a.box === b.box || a.box.value == b.box.value }
+    func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
+}
+
+/// An optional value that is rare: it is on the heap, so that its absence takes no space and costs no copy.
+@propertyWrapper
+indirect enum Rare<Value: Hashable & Sendable>: Hashable, Sendable {
+    case none
+    case some(Value)
+
+    init(wrappedValue: Value?) { self = wrappedValue.map { .some($0) } ?? .none }
+
+    var wrappedValue: Value? {
+        get { if case .some(let value) = self { value } else { nil } }
+        set { self = Rare(wrappedValue: newValue) }
+    }
+
+    var isPresent: Bool { if case .some = self { true } else { false } }
+}
