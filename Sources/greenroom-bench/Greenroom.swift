@@ -40,6 +40,7 @@ final class Greenroom {
     func pss() throws -> Double { try server.pss() }
     func switches() throws -> ContextSwitches { try server.switches() }
     func awaitEndOfHelpers() throws { try server.awaitEndOfHelpers() }
+    var hasEnded: Bool { server.hasEnded }
     /// The process of the daemon.
     var pid: Int32 { server.process.pid }
 
@@ -118,6 +119,11 @@ final class Greenroom {
     func next(state: String, of app: String? = nil) throws -> String {
         if let app = try nextChange(to: state, of: app, until: EventLoop.now() + .seconds(30)) { return app }
         throw BenchFailure("timeout after 30 s: \(app ?? "an app") did not enter the state \(state)")
+    }
+
+    /// Whether the app enters this state within this time.
+    func enters(_ state: String, app: String, seconds: Int) throws -> Bool {
+        try nextChange(to: state, of: app, until: EventLoop.now() + .seconds(seconds)) != nil
     }
 
     /// The app that enters this state next, or `nil` if none does until then.

@@ -14,7 +14,7 @@ func measureHosting(_ bench: Bench) throws {
             "instances of one template with ListenStream=; the peers start as many of the same servers in other ways")
         guard program.path.allSatisfy({ access($0, X_OK) == 0 }) else {
             let peer = "not installed: \(program.path.joined(separator: ", "))"
-            bench.report.add(Figure(name: "launch all", unit: .seconds, ours: 0, peer: peer, remark: "–"))
+            bench.report.add(Figure(name: "launch all", unit: .seconds, ours: nil, peer: peer, remark: "–"))
             continue
         }
         let hosting = try Hosting(bench, program)

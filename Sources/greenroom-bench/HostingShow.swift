@@ -15,7 +15,7 @@ func measureHostingShow(_ bench: Bench) throws {
             + "than to others; greenroomd is killed every \(show.pause) s and started again, as systemd does")
     guard [show.python, show.nginx].allSatisfy({ (path: String) in access(path, X_OK) == 0 }) else {
         let peer = "not installed: \(show.nginx)"
-        return bench.report.add(Figure(name: "requests", unit: .count, ours: 0, peer: peer, remark: "–"))
+        return bench.report.add(Figure(name: "requests", unit: .count, ours: nil, peer: peer, remark: "–"))
     }
     defer { show.stop() }
     try show.prepare()

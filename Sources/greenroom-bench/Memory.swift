@@ -17,17 +17,37 @@ func measureMemory(_ bench: Bench) throws {
     ]
     for program in programs {
         let folder = "\(bench.folder)/memory-\(program.kind)"
-        try compare(bench, program.name, folder, command: [bench.app, "memory", program.kind, folder])
+        try compareOrLeaveOut(bench, program.name, folder, command: [bench.app, "memory", program.kind, folder])
     }
     for name in bench.isQuick ? [] : ["postgres", "redis", "jvm", "node", "chromium"] {
         let folder = "\(bench.folder)/memory-\(name)"
         let user = name == "postgres" && geteuid() == 0 ? "User=postgres" : ""
-        try compare(bench, name, folder, command: ["\(bench.scripts)/\(name).sh", folder], app: user)
+        try compareOrLeaveOut(bench, name, folder, command: ["\(bench.scripts)/\(name).sh", folder], app: user)
+    }
+}
+
+/// Why a program is not measured: it is not installed, does not load, or is not suspended in time. What is wrong with the daemon is
+/// another error, which ends the run.
+private struct LeftOut: Error {
+    var reason: String
+}
+
+/// For how long a program has loaded what it is to keep, and for how long it is then suspended, or killed, in seconds.
+private let (loading, changing) = (90, 30)
+
+/// Compares, or adds the line of a program that is left out.
+private func compareOrLeaveOut(
+    _ bench: Bench, _ name: String, _ folder: String, command: [String], app: String = ""
+) throws {
+    do {
+        try compare(bench, name, folder, command: command, app: app)
+    } catch let leftOut as LeftOut {
+        bench.report.add(Figure(name: name, unit: .bytes, ours: nil, peer: "left out: \(leftOut.reason)", remark: ""))
     }
 }
 
 /// Launches a program into the background, waits until it is suspended, and has it killed.
-private func compare(_ bench: Bench, _ name: String, _ folder: String, command: [String], app: String = "") throws {
+private func compare(_ bench: Bench, _ name: String, _ folder: String, command: [String], app: String) throws {
     try createDirectories(at: folder)
     // Another user writes to it.
     chmod(folder, 0o1777)
@@ -37,23 +57,20 @@ private func compare(_ bench: Bench, _ name: String, _ folder: String, command: 
     let greenroom = try Greenroom(
         bench, "daemon-" + String(folder.split(separator: "/").last ?? ""), apps: [("app", manifest)])
     defer { greenroom.stop() }
-    try greenroom.finish(try greenroom.beginLaunch("app", background: false))
-    guard try isLoaded(greenroom, folder) else {
-        return bench.report.add(
-            Figure(name: name, unit: .bytes, ours: 0, peer: "the program is not installed, or has failed"))
-    }
+    try launch(greenroom)
+    try awaitLoaded(greenroom, folder)
     // Garbage collection, and children that touch their pages.
     rest(microseconds: 3_000_000)
     try greenroom.discardSignals()
     try greenroom.call("Background", [.string("app")])
-    try greenroom.next(state: "suspended", of: "app")
+    try awaitState("suspended", greenroom)
     // The exact size follows from a helper thread.
     rest(microseconds: 1_000_000)
     let status = try AppStatus(variant: try greenroom.call("Status", [.string("app")]))
     let costs = try cost(of: try processes(of: greenroom))
     let before = try freeMemory()
     try greenroom.call("SimulatePressure", [.string("critical")])
-    try greenroom.next(state: "notRunning", of: "app")
+    try awaitState("notRunning", greenroom)
     rest(microseconds: 1_200_000)
     let gained = Double(try freeMemory()) - Double(before)
     let ours = Double(status.memoryBytes)
@@ -72,16 +89,35 @@ private func linkedFile(_ folder: String) throws -> String? {
     return path
 }
 
+/// The daemon refuses the launch if the user of the program does not exist, for example.
+private func launch(_ greenroom: Greenroom) throws {
+    do {
+        try greenroom.finish(try greenroom.beginLaunch("app", background: false))
+    } catch let error as BusError where !greenroom.hasEnded {
+        throw LeftOut(reason: error.message)
+    }
+}
+
 /// Waits until the program has loaded what it is to keep.
-/// - Returns: false if it has ended.
-private func isLoaded(_ greenroom: Greenroom, _ folder: String) throws -> Bool {
-    let end = clockNow() + 90_000_000_000
+private func awaitLoaded(_ greenroom: Greenroom, _ folder: String) throws {
+    let end = clockNow() + UInt64(loading) * 1_000_000_000
     while access(folder + "/loaded", F_OK) != 0 {
-        let status = try AppStatus(variant: try greenroom.call("Status", [.string("app")]))
-        guard status.state != "notRunning", clockNow() < end else { return false }
+        let status = try status(greenroom)
+        guard status.state != "notRunning" else { throw LeftOut(reason: "it ended; is it installed?") }
+        guard clockNow() < end else { throw LeftOut(reason: "it has not loaded after \(loading) s") }
         rest(microseconds: 100_000)
     }
-    return true
+}
+
+private func awaitState(_ state: String, _ greenroom: Greenroom) throws {
+    guard try !greenroom.enters(state, app: "app", seconds: changing) else { return }
+    let status = try status(greenroom)
+    let reason = status.suspendProblem ?? status.awake.first?.explanation
+    throw LeftOut(reason: "it is \(status.state) after \(changing) s" + (reason.map { ": \($0)" } ?? ""))
+}
+
+private func status(_ greenroom: Greenroom) throws -> AppStatus {
+    try AppStatus(variant: try greenroom.call("Status", [.string("app")]))
 }
 
 /// MemAvailable, the free pages of the per-CPU lists, and SwapFree, in bytes.

@@ -13,7 +13,8 @@ enum Unit: String {
 struct Figure {
     var name: String
     var unit: Unit
-    var ours: Double
+    /// `nil` if the program that is measured cannot run on this machine.
+    var ours: Double?
     var peer: String
     /// `nil` if the peer cannot run on this machine.
     var theirs: Double?
@@ -24,7 +25,7 @@ struct Figure {
 
     /// The ratio to the peer's value; above 1 is better. `nil` if a value is missing or 0.
     var advantage: Double? {
-        guard remark == nil, let theirs, theirs > 0, ours > 0 else { return nil }
+        guard remark == nil, let theirs, let ours, theirs > 0, ours > 0 else { return nil }
         return unit.isMoreBetter ? ours / theirs : theirs / ours
     }
 }
@@ -63,7 +64,8 @@ final class Report {
     func add(_ figure: Figure) {
         sections[sections.count - 1].figures.append(figure)
         show(
-            "  " + figure.name.padded(Self.widths[0]) + text(figure.ours, figure.unit).aligned(Self.widths[1])
+            "  " + figure.name.padded(Self.widths[0])
+                + (figure.ours.map { text($0, figure.unit) } ?? "–").aligned(Self.widths[1])
                 + (figure.theirs.map { text($0, figure.unit) } ?? "–").aligned(Self.widths[2])
                 + verdict(figure).aligned(Self.widths[3]) + "  " + figure.peer)
     }
@@ -125,8 +127,9 @@ final class Report {
     private func json(_ figure: Figure, _ section: String) -> JSONValue {
         var keys: [(String, JSONValue)] = [
             ("section", .string(section)), ("name", .string(figure.name)), ("unit", .string(figure.unit.rawValue)),
-            ("greenroomd", .number(figure.ours)), ("peer", .string(figure.peer)),
         ]
+        if let ours = figure.ours { keys.append(("greenroomd", .number(ours))) }
+        keys.append(("peer", .string(figure.peer)))
         if let theirs = figure.theirs { keys.append(("peerValue", .number(theirs))) }
         if let advantage = figure.advantage { keys.append(("advantage", .number(advantage))) }
         if let remark = figure.remark { keys.append(("remark", .string(remark))) }

@@ -83,7 +83,7 @@ private func measureProxy(_ bench: Bench) throws {
             + "systemd-socket-proxyd --exit-idle-time=1s and the server are started by the connection")
     for program in [socketProxy, socketActivator] where access(program, X_OK) != 0 {
         bench.report.add(
-            Figure(name: "first answer", unit: .seconds, ours: 0, peer: "\(program) is not installed", remark: "–"))
+            Figure(name: "first answer", unit: .seconds, ours: nil, peer: "\(program) is not installed", remark: "–"))
         return
     }
     let servers = try WakingServers(bench, ServerShape(name: "proxy"), count: count)

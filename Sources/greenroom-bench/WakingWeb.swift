@@ -15,7 +15,7 @@ func measureWeb(_ bench: Bench) throws {
         "python3 -m http.server; each request goes to a random server of greenroomd and to one that is left running")
     guard access(Web.python, X_OK) == 0 else {
         let peer = "\(Web.python) is not installed"
-        return bench.report.add(Figure(name: "requests", unit: .count, ours: 0, peer: peer, remark: "–"))
+        return bench.report.add(Figure(name: "requests", unit: .count, ours: nil, peer: peer, remark: "–"))
     }
     let web = try Web(bench, count)
     defer { web.stop() }
