@@ -19,10 +19,10 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-all test-c test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
+.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-all test-c test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record freeze-map clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 deps: ## install missing Debian packages
 	@Sources/scripts/deps build
@@ -126,6 +126,13 @@ bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part A
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
 	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(APPS),--apps $(APPS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+bench-record: ## measure all that BENCH.md has generated tables of, record the run in docs/bench and write the tables
+	@Sources/scripts/deps build bench
+	@for program in greenroomd greenroom-bench greenroom-sim; do \
+		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
+	@Sources/scripts/bench "$(BIN)" --record docs/bench/run.json
+	@"$(BIN)/greenroom-bench" tables docs/bench/run.json docs/BENCH.md
 
 freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 ONLY=program WRITE=1 SITUATIONS=1
 	@Sources/scripts/deps build freeze-map

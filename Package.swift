@@ -74,7 +74,7 @@ let package = Package(
         library("Greenroom", ["CGreenroom"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
-        program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
+        program("greenroom-bench", ["LifecycleSimulator", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
@@ -101,6 +101,7 @@ let package = Package(
         tests(
             "ControlTests",
             ["greenroomctl", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
+        tests("BenchTests", ["greenroom-bench", "JSON"]),
         // The daemon tests start the daemon, the command line and a scripted app as processes.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: cSettings),
         tests(

@@ -3,41 +3,59 @@ import Glibc
 import Linux
 import Posix
 
-/// The options of a benchmark run and its report.
+/// What `greenroom-bench` is called with.
+struct BenchOptions {
+    /// The directory of greenroomd and greenroom-sim.
+    var programs = ""
+    /// The program that the benchmark starts as an app.
+    var app = ""
+    /// The scripts that start real programs and let them use memory.
+    var scripts = ""
+    /// The directory for configuration, state and logs.
+    var folder = ""
+    /// The directory for sockets and runtime files, on a file system in memory such as /run if there is one.
+    var runtime = ""
+    var isQuick = false
+    var wantsJSON = false
+    /// How many apps the parts `turns` and `sockets` use; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
+    var apps = 0
+    /// For how long the parts `waking`, `waking-web`, `hosting` and `hosting-show` send requests to many servers.
+    var minutes = 1
+    /// The commit of the programs.
+    var commit: String?
+    /// The file for the run as JSON.
+    var recording: String?
+}
+
+/// A benchmark run and its report.
 final class Bench {
     let programs: String
     let app: String
-    /// The scripts that start real programs and let them use memory.
     let scripts: String
     let supervisord = "/usr/bin/supervisord"
-    /// The directory for configuration, state and logs.
     let folder: String
-    /// The directory for sockets and runtime files, on a file system in memory such as /run if there is one.
     let runtime: String
     let isQuick: Bool
     /// Whether the measurements use fewer apps. Without cgroups, greenroomd reads all of /proc to find the processes of one app,
     /// which takes minutes with 1,000 apps.
     private(set) var hasFewApps = false
     let report: Report
-    /// How many apps the parts `turns` and `sockets` use; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
     private let apps: Int
-    /// For how long the parts `waking`, `waking-web`, `hosting` and `hosting-show` send requests to many servers.
     let minutes: Int
+    let commit: String?
     private(set) var turnSizes: [Int] = []
 
-    init(
-        programs: String, app: String, scripts: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool,
-        apps: Int, minutes: Int
-    ) {
-        self.programs = programs
-        self.app = app
-        self.scripts = scripts
-        self.folder = folder
-        self.runtime = runtime
-        self.isQuick = isQuick
-        self.apps = apps
-        self.minutes = max(1, minutes)
-        report = Report(wantsJSON: wantsJSON)
+    init(_ options: BenchOptions) {
+        programs = options.programs
+        app = options.app
+        scripts = options.scripts
+        folder = options.folder
+        runtime = options.runtime
+        isQuick = options.isQuick
+        apps = options.apps
+        minutes = max(1, options.minutes)
+        commit = options.commit
+        report = Report(wantsJSON: options.wantsJSON, recording: options.recording)
     }
 
     private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
@@ -58,8 +76,11 @@ final class Bench {
         guard !chosen.isEmpty else { return false }
         try describeMachine()
         turnSizes = apps > 0 ? [apps] : hasFewApps ? [200] : only == nil ? [1000] : [1000, 10_000]
-        for part in chosen { try part.measure(self) }
-        report.finish()
+        for part in chosen {
+            report.part = part.name
+            try part.measure(self)
+        }
+        try report.finish()
         return true
     }
 
@@ -72,43 +93,19 @@ final class Bench {
     }
 
     private func describeMachine() throws {
-        var name = utsname()
-        uname(&name)
-        let release = withUnsafeBytes(of: &name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        let processor = line("/proc/cpuinfo", "model name") ?? "unknown"
-        let memory = line("/proc/meminfo", "MemTotal").flatMap { Int($0.prefix { $0 != " " }) } ?? 0
         let greenroom = try Greenroom(self, "about")
         let containment = try greenroom.containment()
         hasFewApps = isQuick || containment.contains("by process group")
-        let load = text("/proc/loadavg").prefix { $0 != " " }
-        report.machine = [
-            (
-                "machine",
-                "Linux \(release), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) × \(processor), \(memory >> 20) GiB, "
-                    + "load \(load) at the start"
-            ),
-            ("greenroomd", "\(try greenroom.version()), \(containment)"),
-            ("peers", "supervisord \(supervisorVersion), and plain system calls as the lower bound"),
-        ]
+        let built = commit.map { " of \($0)" } ?? ""
+        let version = "\(try greenroom.version())\(built), \(containment)"
         greenroom.stop()
-        report.begin()
-    }
-
-    private var supervisorVersion: String {
-        let status = text("/var/lib/dpkg/status").split(separator: "\n")
-        guard let start = status.firstIndex(of: "Package: supervisor"),
-            let version = status[start...].first(where: { $0.hasPrefix("Version: ") })
-        else { return "of unknown version" }
-        return String(version.dropFirst("Version: ".count))
-    }
-
-    private func text(_ path: String) -> String {
-        (try? readFile(at: path, limit: 64 << 20)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-    }
-
-    /// The value of the first line of the form `NAME : VALUE`.
-    private func line(_ path: String, _ name: String) -> String? {
-        let line = text(path).split(separator: "\n").first { $0.hasPrefix(name) }
-        return line?.split(separator: ":", maxSplits: 1).last.map { String($0.drop { $0 == " " || $0 == "\t" }) }
+        report.begin([
+            Run.Fact(
+                name: "machine", value: "\(Machine.current()), \(Machine.memory), load \(Machine.load) at the start"),
+            Run.Fact(name: "greenroomd", value: version),
+            Run.Fact(
+                name: "peers",
+                value: "supervisord \(Machine.supervisorVersion), and plain system calls as the lower bound"),
+        ])
     }
 }

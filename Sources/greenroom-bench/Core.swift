@@ -30,7 +30,7 @@ private func coreRate(_ bench: Bench) throws -> Double {
 
 /// Measures how often per second a process can write a byte to a pipe, poll and read it: the minimum cost of an external
 /// event. Like greenroom-sim, it counts processor time and takes the best of several passes.
-private func pipeEvents(_ count: Int) -> Double {
+func pipeEvents(_ count: Int) -> Double {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return 0 }
     defer { for end in ends { close(end) } }

@@ -12,9 +12,6 @@ func measureDeadlines(_ bench: Bench) throws {
 
 private let shares = [("p50", 0.5), ("p99", 0.99), ("max", 1)]
 
-/// Launches apps that never become ready, with different deadlines. The result is the time from the call to the end of the
-/// process, minus the deadline. The peer is a program that only waits for the same number of timers and kills a child at
-/// each one.
 private func measureLaunchDeadlines(_ bench: Bench) throws {
     let count = bench.hasFewApps ? 40 : 200
     let (start, step) = bench.hasFewApps ? (1500, 50) : (3000, 10)
@@ -22,6 +19,21 @@ private func measureLaunchDeadlines(_ bench: Bench) throws {
         "Deadline lateness",
         "from the call to the end of the process; \(count) apps that never become ready, then "
             + "\(terminating(bench)) that ignore SIGTERM")
+    let (ours, theirs) = try launchDeadlines(bench, "deadlines", count, start: start, step: step)
+    bench.report.add("launch deadline to end of the process", ours, "timerfd, kill, waitpid", theirs, at: shares)
+}
+
+/// Launches apps that never become ready, with different deadlines. The result is the time from the call to the end of the
+/// process, minus the deadline. The peer is a program that only waits for the same number of timers and kills a child at
+/// each one.
+///
+/// - Parameters:
+///   - name: of the directory of the daemon.
+///   - start: the first deadline in milliseconds.
+///   - step: between two of them.
+func launchDeadlines(_ bench: Bench, _ name: String, _ count: Int, start: Int, step: Int) throws
+    -> (ours: Samples, theirs: Samples)
+{
     let board = try Board(slots: 2 * count)
     let manifests = (0..<count).map { number in
         (
@@ -33,7 +45,7 @@ private func measureLaunchDeadlines(_ bench: Bench) throws {
     }
     // A launch that waits for a slot (L52) would be measured as a late deadline: none of these apps becomes ready.
     let greenroom = try Greenroom(
-        bench, "deadlines", apps: manifests, configuration: "[Manager]\nLaunchesAtOnce=infinity\n")
+        bench, name, apps: manifests, configuration: "[Manager]\nLaunchesAtOnce=infinity\n")
     let first = clockNow() + UInt64(start) * 1_000_000
     let peer = try spawnChild([
         bench.app, "timers", board.path, "\(count)", "\(count)", "\(first)", "\(step * 1_000_000)",
@@ -51,7 +63,7 @@ private func measureLaunchDeadlines(_ bench: Bench) throws {
     var theirs = Samples()
     for number in 0..<count { theirs.add(Double(board.time(count + number)) / 1e9) }
     greenroom.stop()
-    bench.report.add("launch deadline to end of the process", watch.ours, "timerfd, kill, waitpid", theirs, at: shares)
+    return (watch.ours, theirs)
 }
 
 private func terminating(_ bench: Bench) -> Int { bench.hasFewApps ? 15 : 60 }

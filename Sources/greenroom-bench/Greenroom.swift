@@ -88,8 +88,8 @@ final class Greenroom {
         try begin("Launch", [.string(app), .dictionary(background ? [("background", .bool(true))] : [])])
     }
 
-    /// Launches apps into the background, at most 32 at a time, and waits until they are suspended.
-    func suspendAll(_ apps: [String]) throws {
+    /// Launches apps into the background, this many at a time, and waits until they are suspended.
+    func suspendAll(_ apps: [String], atOnce: Int = 32) throws {
         var pending: [BusConnection.Pending] = []
         var left = Set(apps)
         // The connection keeps a limited number of signals, so they are read between the calls.
@@ -99,7 +99,7 @@ final class Greenroom {
         }
         for app in apps {
             pending.append(try beginLaunch(app, background: true))
-            if pending.count >= 32 { try finishNext() }
+            if pending.count >= atOnce { try finishNext() }
         }
         while !pending.isEmpty { try finishNext() }
         while !left.isEmpty { left.remove(try next(state: "suspended")) }

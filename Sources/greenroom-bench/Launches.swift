@@ -7,15 +7,46 @@ func measureLaunches(_ bench: Bench) throws {
     bench.report.section(
         "Launch",
         "\(count) launches of a small C program that records the time in its first statement; launchers alternate")
-    let launches = try Launches(bench, count)
-    try launches.sequential()
-    try launches.parallel()
+    let supervisor = { try Supervisor(bench, "supervisor-launches", programs: $0) }
+    let launches = try Launches(bench, count, supervisor)
+    addSequential(bench, try launches.sequential())
+    addRates(bench, "parallel", try launches.parallel())
     try launches.emptyCalls()
     launches.stop()
 }
 
-/// The results of one launcher.
-private struct Results {
+private func addSequential(_ bench: Bench, _ results: LaunchResults<Launched>) {
+    addRates(bench, "sequential", results.map(\.perSecond))
+    let (bare, ours, theirs) = (results.bare, results.ours, results.theirs)
+    for (peer, results) in [("posix_spawn", bare), ("supervisord", theirs)] {
+        bench.report.add("call → first line of main", ours.first, peer, results?.first)
+    }
+    for (peer, results) in [("posix_spawn + waitpid", bare), ("supervisord", theirs)] {
+        bench.report.add("call → reply", ours.answer, peer, results?.answer)
+    }
+}
+
+private func addRates(_ bench: Bench, _ name: String, _ rates: LaunchResults<Double>) {
+    for (peer, theirs) in [("posix_spawn", rates.bare), ("supervisord", rates.theirs)] {
+        bench.report.add(Figure(name: name, unit: .perSecond, ours: rates.ours, peer: peer, theirs: theirs))
+    }
+}
+
+/// What was measured of each launcher.
+struct LaunchResults<Value> {
+    /// posix_spawn(3).
+    var bare: Value
+    var ours: Value
+    /// supervisord, if it is measured.
+    var theirs: Value?
+
+    func map<Other>(_ body: (Value) -> Other) -> LaunchResults<Other> {
+        LaunchResults<Other>(bare: body(bare), ours: body(ours), theirs: theirs.map(body))
+    }
+}
+
+/// The launches of one launcher, one after the other.
+struct Launched {
     /// From the call to the first statement of the program.
     var first = Samples()
     /// From the call to its reply.
@@ -25,14 +56,15 @@ private struct Results {
     var perSecond: Double { seconds > 0 ? Double(answer.count) / seconds : 0 }
 }
 
-private final class Launches {
+final class Launches {
     private let bench: Bench
     private let count: Int
     private let board: Board
     private let greenroom: Greenroom
-    private let supervisor: Supervisor
+    private let supervisor: Supervisor?
 
-    init(_ bench: Bench, _ count: Int) throws {
+    /// - Parameter supervisor: starts a supervisord with these programs; `nil`: it is not measured.
+    init(_ bench: Bench, _ count: Int, _ supervisor: ((String) throws -> Supervisor)?) throws {
         self.bench = bench
         self.count = count
         let board = try Board(slots: count)
@@ -45,20 +77,19 @@ private final class Launches {
         greenroom = try Greenroom(
             bench, "launches", apps: manifests, configuration: "[Manager]\nForegroundLimit=\(count)\n")
         let command = [bench.app, "stamp", board.path, "%(process_num)d"]
-        supervisor = try Supervisor(
-            bench, "supervisor-launches", programs: Supervisor.program("app", command, count: count))
+        self.supervisor = try supervisor?(Supervisor.program("app", command, count: count))
     }
 
     func stop() {
         greenroom.stop()
-        supervisor.stop()
+        supervisor?.stop()
     }
 
     // MARK: Sequential launches
 
     /// Alternates between the launchers, so that other activity on the machine affects all of them.
-    func sequential() throws {
-        var (bare, ours, theirs) = (Results(), Results(), Results())
+    func sequential() throws -> LaunchResults<Launched> {
+        var (bare, ours, theirs) = (Launched(), Launched(), Launched())
         let size = 20
         for first in stride(from: 0, to: count, by: size) {
             let block = first..<min(first + size, count)
@@ -68,21 +99,15 @@ private final class Launches {
                 try self.greenroom.finish(pending)
             }
             try greenroom.discardSignals()
+            guard let supervisor else { continue }
             try run(block, &theirs) { number in
-                try self.supervisor.call("supervisor.startProcess", [.string("app:\(number)"), .bool(false)])
+                try supervisor.call("supervisor.startProcess", [.string("app:\(number)"), .bool(false)])
             }
         }
-        addRate(
-            "sequential", ours.perSecond, [("posix_spawn", bare.perSecond), ("supervisord", theirs.perSecond)])
-        for (peer, results) in [("posix_spawn", bare), ("supervisord", theirs)] {
-            bench.report.add("call → first line of main", ours.first, peer, results.first)
-        }
-        for (peer, results) in [("posix_spawn + waitpid", bare), ("supervisord", theirs)] {
-            bench.report.add("call → reply", ours.answer, peer, results.answer)
-        }
+        return LaunchResults(bare: bare, ours: ours, theirs: supervisor == nil ? nil : theirs)
     }
 
-    private func run(_ block: Range<Int>, _ results: inout Results, _ launch: (Int) throws -> Void) throws {
+    private func run(_ block: Range<Int>, _ results: inout Launched, _ launch: (Int) throws -> Void) throws {
         board.clear(block)
         var calls: [UInt64] = []
         let start = clockNow()
@@ -104,7 +129,8 @@ private final class Launches {
 
     // MARK: Parallel launches
 
-    func parallel() throws {
+    /// The launches per second, all begun at once.
+    func parallel() throws -> LaunchResults<Double> {
         var children: [pid_t] = []
         let bare = try rate { for number in 0..<self.count { children.append(try spawnChild(self.command(number))) } }
         for child in children { waitForChild(child) }
@@ -115,10 +141,11 @@ private final class Launches {
             }
             for one in pending { try self.greenroom.finish(one) }
         }
-        let theirs = try rate {
-            try self.supervisor.call("supervisor.startProcessGroup", [.string("app"), .bool(false)])
+        try greenroom.discardSignals()
+        let theirs = try supervisor.map { supervisor in
+            try rate { try supervisor.call("supervisor.startProcessGroup", [.string("app"), .bool(false)]) }
         }
-        addRate("parallel", ours, [("posix_spawn", bare), ("supervisord", theirs)])
+        return LaunchResults(bare: bare, ours: ours, theirs: theirs)
     }
 
     /// The launches per second until the last program runs.
@@ -132,15 +159,10 @@ private final class Launches {
         return Double(count) / (Double(max(last, start + 1) - start) / 1e9)
     }
 
-    private func addRate(_ name: String, _ ours: Double, _ peers: [(String, Double)]) {
-        for (peer, theirs) in peers {
-            bench.report.add(Figure(name: "\(name)", unit: .perSecond, ours: ours, peer: peer, theirs: theirs))
-        }
-    }
-
     // MARK: Cost of a call
 
     func emptyCalls() throws {
+        guard let supervisor else { return }
         var (ours, theirs) = (Samples(), Samples())
         for _ in 0..<count {
             var call = clockNow()

@@ -10,12 +10,27 @@ func measureResuming(_ bench: Bench) throws {
         "from the call of Activate, or the plain system call, to the time that the program records; \(count) each, alternating"
     )
     let resuming = try Resuming(bench)
-    try resuming.measure("in a busy loop", Resuming.spinning, count)
-    try resuming.measure("asleep in read(2)", Resuming.sleeping, count)
+    for (name, kind) in [("in a busy loop", Resuming.spinning), ("asleep in read(2)", Resuming.sleeping)] {
+        let results = try resuming.measure(kind, count)
+        bench.report.add(name, results.ours, "cgroup.freeze ← 0", results.thawed)
+        bench.report.add(name, results.ours, "SIGCONT", results.continued)
+        bench.report.add(
+            "\(name), until the reply", results.answers, "cgroup.freeze ← 0", results.thawed, at: [("p50", 0.5)])
+    }
     resuming.stop()
 }
 
-private final class Resuming {
+/// How long after the request programs have run again.
+struct Resumed {
+    var ours = Samples()
+    /// Until the reply to the call.
+    var answers = Samples()
+    /// Frozen in a cgroup; `nil` if no cgroup can be created on this machine.
+    var thawed: Samples?
+    var continued = Samples()
+}
+
+final class Resuming {
     static let spinning = 0
     static let sleeping = 1
 
@@ -90,10 +105,11 @@ private final class Resuming {
         while waitpid(children[kind], &status, WUNTRACED) < 0, errno == EINTR {}
     }
 
-    func measure(_ name: String, _ kind: Int, _ count: Int) throws {
-        var (ours, answers, thawed, continued) = (Samples(), Samples(), Samples(), Samples())
+    func measure(_ kind: Int, _ count: Int) throws -> Resumed {
+        var results = Resumed()
+        var (answers, thawed) = (Samples(), Samples())
         for _ in 0..<count {
-            try resume(.greenroom, kind, &ours) {
+            try resume(.greenroom, kind, &results.ours) {
                 let start = clockNow()
                 try self.greenroom.call("Activate", [.string("app\(kind)")])
                 answers.add(from: start, to: clockNow())
@@ -103,13 +119,12 @@ private final class Resuming {
                 try resume(.group, kind, &thawed) { try group.thaw(kind) }
                 try group.freeze(kind)
             }
-            try resume(.signals, kind, &continued) { kill(self.children[kind], SIGCONT) }
+            try resume(.signals, kind, &results.continued) { kill(self.children[kind], SIGCONT) }
             stopChild(kind)
         }
-        let frozen = group == nil ? nil : thawed
-        bench.report.add(name, ours, "cgroup.freeze ← 0", frozen)
-        bench.report.add(name, ours, "SIGCONT", continued)
-        bench.report.add("\(name), until the reply", answers, "cgroup.freeze ← 0", frozen, at: [("p50", 0.5)])
+        results.answers = answers
+        results.thawed = group == nil ? nil : thawed
+        return results
     }
 
     private func resume(_ owner: Owner, _ kind: Int, _ samples: inout Samples, _ body: () throws -> Void) throws {

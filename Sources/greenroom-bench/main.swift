@@ -2,23 +2,30 @@ import Glibc
 
 let usage = """
     Usage: greenroom-bench --programs DIR --app PROGRAM --scripts DIR --folder DIR --runtime DIR [--quick] [--json]
-           [--only PART] [--apps NUMBER] [--minutes NUMBER]
+           [--only PART] [--apps NUMBER] [--minutes NUMBER] [--commit COMMIT] [--record FILE]
+           greenroom-bench tables [--check] RUN PAGE
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
     this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, sockets, core,
     descriptors, memory, connection, waking, waking-shapes, waking-web, hosting,
     hosting-show.
 
+    `tables` writes the tables of a recorded run into a page.
+
     """
 
 // A function, as top-level variables would belong to the main actor.
 private func start() -> Int32 {
+    if CommandLine.arguments.dropFirst().first == "tables" {
+        return status { try RecordedPage.command(Array(CommandLine.arguments.dropFirst(2))) }
+    }
     var values: [String: String] = [:]
     var flags: Set<String> = []
     var words = CommandLine.arguments.dropFirst()
     while let word = words.popFirst() {
         switch word {
-        case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps", "--minutes":
+        case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps", "--minutes", "--commit",
+            "--record":
             values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return fail(usage, 2)
@@ -29,14 +36,19 @@ private func start() -> Int32 {
     else { return fail(usage, 2) }
     signal(SIGPIPE, SIG_IGN)
     let bench = Bench(
-        programs: programs, app: app, scripts: scripts, folder: folder, runtime: runtime,
-        isQuick: flags.contains("--quick"),
-        wantsJSON: flags.contains("--json"),
-        apps: values["--apps"].flatMap { Int($0) } ?? 0,
-        minutes: values["--minutes"].flatMap { Int($0) } ?? 1)
+        BenchOptions(
+            programs: programs, app: app, scripts: scripts, folder: folder, runtime: runtime,
+            isQuick: flags.contains("--quick"), wantsJSON: flags.contains("--json"),
+            apps: values["--apps"].flatMap { Int($0) } ?? 0, minutes: values["--minutes"].flatMap { Int($0) } ?? 1,
+            commit: values["--commit"], recording: values["--record"]))
+    return status { try bench.run(only: values["--only"]) ? true : nil }
+}
+
+/// The exit status: 0 if the result is true, 1 if it is false or an error, 2 if it is `nil`, for a wrong usage.
+private func status(_ body: () throws -> Bool?) -> Int32 {
     do {
-        guard try bench.run(only: values["--only"]) else { return fail(usage, 2) }
-        return 0
+        guard let isFine = try body() else { return fail(usage, 2) }
+        return isFine ? 0 : 1
     } catch {
         return fail("greenroom-bench: \(error)\n", 1)
     }

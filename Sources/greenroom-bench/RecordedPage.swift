@@ -1,0 +1,121 @@
+import Glibc
+import Linux
+import Posix
+
+/// Writes the results of a recorded run into a page.
+///
+/// A line `<!-- recorded: WORD… -->` begins a block of them and `<!-- end -->` ends it. A word is `summary`, `machine`, or the name of
+/// a part, whose tables it stands for.
+enum RecordedPage {
+    private static let begin = "<!-- recorded: "
+    private static let end = "<!-- end -->"
+
+    /// The page with its blocks as the run gives them.
+    static func rewritten(_ page: String, _ run: Run) throws -> String {
+        var lines: [String] = []
+        var isInside = false
+        var blocks = 0
+        for line in page.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+            if line.hasPrefix(begin), line.hasSuffix(" -->") {
+                guard !isInside else { throw BenchFailure("the block before “\(line)” has no end: expected \(end)") }
+                let words = line.dropFirst(begin.count).dropLast(" -->".count).split(separator: " ").map(String.init)
+                lines += [line, "```"] + (try block(words, run)) + ["```", end]
+                isInside = true
+                blocks += 1
+            } else if line == end {
+                guard isInside else { throw BenchFailure("\(end) ends no block") }
+                isInside = false
+            } else if !isInside {
+                lines.append(line)
+            }
+        }
+        guard !isInside else { throw BenchFailure("the last block has no end: expected \(end)") }
+        guard blocks > 0 else { throw BenchFailure("there is no line “\(begin)… -->”") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The number of the first line that differs, counted from 1; `nil` if the pages are the same.
+    static func firstDifference(_ page: String, _ other: String) -> Int? {
+        let (left, right) = (
+            page.split(separator: "\n", omittingEmptySubsequences: false),
+            other.split(separator: "\n", omittingEmptySubsequences: false)
+        )
+        if let index = zip(left, right).enumerated().first(where: { $1.0 != $1.1 })?.offset { return index + 1 }
+        return left.count == right.count ? nil : min(left.count, right.count) + 1
+    }
+
+    private static func block(_ words: [String], _ run: Run) throws -> [String] {
+        // Tables have an empty line between them.
+        Array(try words.map { try lines($0, run) }.joined(separator: [""]))
+    }
+
+    private static func lines(_ word: String, _ run: Run) throws -> [String] {
+        if word == "machine" { return run.machineLines }
+        if word == "summary" { return try Summary.lines(run) }
+        let sections = run.sections.filter { $0.part == word }
+        guard !sections.isEmpty else { throw BenchFailure("the recorded run does not have the part “\(word)”") }
+        return Array(sections.map(\.lines).joined(separator: [""]))
+    }
+
+    // MARK: The command
+
+    /// Writes the recorded run into the page, or only checks that it is written there.
+    ///
+    /// - Parameter arguments: `[--check] RUN PAGE`.
+    /// - Returns: `nil` for other arguments.
+    static func command(_ arguments: [String]) throws -> Bool? {
+        let isChecked = arguments.first == "--check"
+        let files = isChecked ? Array(arguments.dropFirst()) : arguments
+        guard files.count == 2 else { return nil }
+        let (recording, path) = (files[0], files[1])
+        let run: Run
+        do {
+            run = try Run(parsing: try readFile(at: recording, limit: 16 << 20))
+        } catch {
+            throw BenchFailure("\(recording): \(error)")
+        }
+        let page = String(decoding: try readFile(at: path, limit: 16 << 20), as: UTF8.self)
+        let other: String
+        do {
+            other = try rewritten(page, run)
+        } catch {
+            throw BenchFailure("\(path): \(error)")
+        }
+        guard let line = firstDifference(page, other) else { return true }
+        guard !isChecked else {
+            throw BenchFailure("\(path):\(line): this is not what \(recording) gives; do not edit it by hand")
+        }
+        try replaceFile(at: path, with: Array(other.utf8))
+        return true
+    }
+}
+
+/// The ten results with which the page begins.
+enum Summary {
+    /// A result: the text for it, and the part and the name of its figures. One figure for each peer.
+    private static let results: [(text: String, part: String, name: String)] = [
+        ("launches, one after the other", "launches", "sequential"),
+        ("launches, all at once", "launches", "parallel"),
+        ("launch → first line of main, p50", "launches", "call → first line of main, p50"),
+        ("suspended → first instruction, p50", "resuming", "asleep in read(2), p50"),
+        ("killed after a launch deadline, p50", "deadlines", "launch deadline to end of the process, p50"),
+        ("killed after a launch deadline, p99", "deadlines", "launch deadline to end of the process, p99"),
+        ("memory of the idle daemon (PSS)", "rest", "without an app"),
+        ("… with 1,000 suspended apps", "rest", "with 1000 suspended apps"),
+        ("wakeups with 1,000 suspended apps", "rest", "wakeups in 10 s, 1000 suspended (must be 0)"),
+        ("the core without the daemon", "core", "events"),
+    ]
+
+    static func lines(_ run: Run) throws -> [String] {
+        ["".padded(38) + "greenroomd".aligned(12)] + (try results.map { try line($0.text, $0.part, $0.name, run) })
+    }
+
+    private static func line(_ words: String, _ part: String, _ name: String, _ run: Run) throws -> String {
+        let figures = run.sections.filter { $0.part == part }.flatMap(\.figures).filter { $0.name == name }
+        guard let first = figures.first, let ours = first.ours else {
+            throw BenchFailure("the recorded run has no figure “\(name)”; it must be a whole run, with cgroups")
+        }
+        let peers = figures.compactMap { figure in figure.theirs.map { "\(figure.peer) \(text($0, figure.unit))" } }
+        return words.padded(38) + text(ours, first.unit).aligned(12) + "   " + peers.joined(separator: ", ")
+    }
+}
