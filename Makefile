@@ -19,7 +19,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-all test-c test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record freeze-map clean
+.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-all test-c test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -133,6 +133,17 @@ bench-record: ## measure all that BENCH.md has generated tables of, record the r
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
 	@Sources/scripts/bench "$(BIN)" --record docs/bench/run.json
 	@"$(BIN)/greenroom-bench" tables docs/bench/run.json docs/BENCH.md
+
+# Builds the programs that bench-check and bench-baseline measure with.
+BENCH_CHECK = @Sources/scripts/deps build; for program in greenroomd greenroom-bench; do \
+	$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done; \
+	Sources/scripts/bench "$(BIN)"
+
+bench-check: ## compare launches, wakes, deadlines, memory and the core with docs/bench/baseline.json, in about 2 minutes
+	$(BENCH_CHECK) --check docs/bench/baseline.json
+
+bench-baseline: ## measure the same and write docs/bench/baseline.json
+	$(BENCH_CHECK) --baseline docs/bench/baseline.json
 
 freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 ONLY=program WRITE=1 SITUATIONS=1
 	@Sources/scripts/deps build freeze-map

@@ -3,6 +3,7 @@ import Glibc
 let usage = """
     Usage: greenroom-bench --programs DIR --app PROGRAM --scripts DIR --folder DIR --runtime DIR [--quick] [--json]
            [--only PART] [--apps NUMBER] [--minutes NUMBER] [--commit COMMIT] [--record FILE]
+           greenroom-bench … --check BASELINE|--baseline FILE
            greenroom-bench tables [--check] RUN PAGE
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
@@ -10,7 +11,8 @@ let usage = """
     descriptors, memory, connection, waking, waking-shapes, waking-web, hosting,
     hosting-show.
 
-    `tables` writes the tables of a recorded run into a page.
+    --check measures some figures and compares them with a baseline, which --baseline writes. `tables` writes the tables of a
+    recorded run into a page.
 
     """
 
@@ -25,7 +27,7 @@ private func start() -> Int32 {
     while let word = words.popFirst() {
         switch word {
         case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps", "--minutes", "--commit",
-            "--record":
+            "--record", "--check", "--baseline":
             values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return fail(usage, 2)
@@ -41,6 +43,8 @@ private func start() -> Int32 {
             isQuick: flags.contains("--quick"), wantsJSON: flags.contains("--json"),
             apps: values["--apps"].flatMap { Int($0) } ?? 0, minutes: values["--minutes"].flatMap { Int($0) } ?? 1,
             commit: values["--commit"], recording: values["--record"]))
+    if let file = values["--check"] { return status { try bench.check(baseline: file) } }
+    if let file = values["--baseline"] { return status { try bench.writeBaseline(file) } }
     return status { try bench.run(only: values["--only"]) ? true : nil }
 }
 
