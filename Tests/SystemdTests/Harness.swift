@@ -16,7 +16,7 @@ final class TemporaryFolder {
 }
 
 /// The longest time that a test waits, also on a slow machine. A test that reaches it fails.
-let testTimeout = Duration.seconds(30)
+let testTimeout = Duration.seconds(120)
 
 extension EventLoop {
     /// Serves events until `condition` holds.
