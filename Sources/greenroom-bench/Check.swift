@@ -208,26 +208,28 @@ private final class CheckRounds {
         }
         let resumed = try resuming.measure(Resuming.sleeping, Count.resumes)
         guard let thawed = resumed.thawed else { throw BenchFailure("no cgroup was created for the bare thaw") }
-        let (late, peer) = try deadlines(round)
+        let late = try deadlines(round)
         return [
             (.sequentialLaunches, try ratio(sequential.ours.answer, sequential.bare.answer)),
             (.parallelLaunches, try ratio(ours, bare)), (.resuming, try ratio(resumed.ours, thawed)),
-            (.deadlineMedian, try ratio(late, peer)),
-            (.deadlineTail, try ratio(late, peer, 0.99)), (.answer, try answers(round)),
+            (.deadlineMedian, late.median),
+            (.deadlineTail, late.tail), (.answer, try answers(round)),
             (.events, events()),
         ]
     }
 
-    /// Of two daemons: more apps of one would end so many at once that a client has to read its signals meanwhile.
-    private func deadlines(_ round: Int) throws -> (ours: Samples, theirs: Samples) {
-        var (ours, theirs) = (Samples(), Samples())
+    /// The p50 and the p99: of two daemons the lower one, as a stall of the machine makes many deadlines in succession late.
+    private func deadlines(_ round: Int) throws -> (median: Double, tail: Double) {
+        var (medians, tails, bareMedians, bareTails) = (Samples(), Samples(), Samples(), Samples())
         for daemon in 1...Count.daemons {
-            let late = try launchDeadlines(
+            var (ours, bare) = try launchDeadlines(
                 bench, "deadlines-\(round)-\(daemon)", Count.deadlines, start: 1500, step: 8)
-            for value in late.ours.seconds { ours.add(value) }
-            for value in late.theirs.seconds { theirs.add(value) }
+            medians.add(ours.percentile(0.5))
+            tails.add(ours.percentile(0.99))
+            bareMedians.add(bare.percentile(0.5))
+            bareTails.add(bare.percentile(0.99))
         }
-        return (ours, theirs)
+        return (try ratio(medians, bareMedians, 0), try ratio(tails, bareTails, 0))
     }
 
     private func ratio(_ ours: Samples, _ theirs: Samples, _ share: Double = 0.5) throws -> Double {
