@@ -133,12 +133,12 @@ package final class EventLoop {
         _ descriptor: SharedDescriptor, events: DescriptorEvents, kind: SourceKind, share: AppShare? = nil,
         label: StaticString = #fileID, handler: @escaping (DescriptorEvents) -> TurnResult
     ) throws(SystemError) -> EventSource {
-        try add("sd_event_add_io", HandlerBox(self, kind, label, share, handler), descriptor) {
+        try add("sd_event_add_io", DescriptorHandler(self, kind, label, share, handler), descriptor) {
             event, source, userdata in
             sd_event_add_io(
                 event, source, descriptor.raw, events.rawValue,
                 { _, _, revents, userdata in
-                    HandlerBox<DescriptorEvents>.call(userdata, DescriptorEvents(rawValue: revents))
+                    DescriptorHandler.call(userdata, DescriptorEvents(rawValue: revents))
                     return 0
                 }, userdata)
         }
@@ -384,8 +384,8 @@ package final class EventLoop {
     }
 
     /// Adds a source of any kind. The source retains the box and releases it in its destroy callback.
-    private func add<Input>(
-        _ call: String, _ box: HandlerBox<Input>, _ descriptor: SharedDescriptor? = nil,
+    private func add(
+        _ call: String, _ box: HandlerState, _ descriptor: SharedDescriptor? = nil,
         _ make: (OpaquePointer, UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
     ) throws(SystemError) -> EventSource {
         var source: OpaquePointer?

@@ -55,6 +55,25 @@ final class HandlerBox<Input>: HandlerState {
     }
 }
 
+/// The same for the source of a descriptor, of which an app has several. The closure of a generic class takes 48 bytes more.
+final class DescriptorHandler: HandlerState {
+    private let handler: (DescriptorEvents) -> TurnResult
+
+    init(
+        _ loop: EventLoop, _ kind: SourceKind, _ label: StaticString, _ share: AppShare?,
+        _ handler: @escaping (DescriptorEvents) -> TurnResult
+    ) {
+        self.handler = handler
+        super.init(loop, kind, label, share)
+    }
+
+    static func call(_ userdata: UnsafeMutableRawPointer?, _ events: DescriptorEvents) {
+        guard let userdata else { return }
+        let box = Unmanaged<DescriptorHandler>.fromOpaque(userdata).takeUnretainedValue()
+        box.loop.dispatch(box) { box.handler(events) }
+    }
+}
+
 /// Releases the object of `Unmanaged.passRetained(_:)`.
 func releaseUserdata(_ userdata: UnsafeMutableRawPointer?) {
     guard let userdata else { return }
