@@ -44,6 +44,28 @@ package final class BusServer {
         }
     }
 
+    /// What the servers of one kind share.
+    package final class Configuration: Sendable {
+        let names: [String]
+        let permittedUsers: Set<UInt32>
+        let limits: Limits
+        let kinds: BusKinds
+
+        /// - Parameters:
+        ///   - names: the bus names that the server answers to (`org.greenroom`).
+        ///   - permittedUsers: the uids that may connect; by default root and the user of this process.
+        ///   - kinds: of the sources of the server and of its connections.
+        package init(
+            names: [String], permittedUsers: Set<UInt32> = [0, geteuid()], limits: Limits = Limits(),
+            kinds: BusKinds = .control
+        ) {
+            self.names = names
+            self.permittedUsers = permittedUsers
+            self.limits = limits
+            self.kinds = kinds
+        }
+    }
+
     package let path: String
     /// The connections, oldest first.
     package private(set) var peers: [BusPeer] = []
@@ -62,11 +84,8 @@ package final class BusServer {
 
     let loop: EventLoop
     private let objects: BusObjects
-    private let names: [String]
-    private let limits: Limits
-    private let permittedUsers: Set<UInt32>
+    private let configuration: Configuration
     private let admits: ((PeerCredentials) -> String?)?
-    let kinds: BusKinds
     /// Of the app whose processes connect.
     private let share: AppShare?
     private var isLeftInPlace = false
@@ -90,34 +109,37 @@ package final class BusServer {
     /// Otherwise the socket would stay readable and keep the loop busy.
     private var spare: Descriptor?
 
+    /// Listens at `path`, with a configuration of its own.
+    package convenience init(
+        loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,
+        names: [String], objects: BusObjects, permittedUsers: Set<UInt32> = [0, geteuid()], limits: Limits = Limits()
+    ) throws(SystemError) {
+        let configuration = Configuration(names: names, permittedUsers: permittedUsers, limits: limits)
+        try self.init(
+            loop: loop, path: path, adopting: adopted, mode: mode, objects: objects, configuration: configuration)
+    }
+
     /// Listens at `path`.
     /// - Parameters:
     ///   - adopted: the socket of a previous server. It is used if it listens at this path, otherwise closed.
     ///   - mode: of the socket's file.
-    ///   - names: the bus names that the server answers to (`org.greenroom`).
     ///   - owner: of the socket's file; `nil`: this process.
-    ///   - permittedUsers: the uids that may connect; by default root and the user of this process.
-    ///   - kinds: of the sources of the server and of its connections.
     ///   - share: of the app whose processes connect; `nil`: they are no processes of an app.
     ///   - closer: closes all sockets and descriptors that are sent; `nil`: one for each user.
     ///   - admits: why a process may not connect, as the end of a sentence; `nil`: it may.
     /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EADDRINUSE if another program listens there.
     package init(
         loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,
-        owner: Owner? = nil, names: [String], objects: BusObjects, permittedUsers: Set<UInt32> = [0, geteuid()],
-        limits: Limits = Limits(), kinds: BusKinds = .control, share: AppShare? = nil,
+        owner: Owner? = nil, objects: BusObjects, configuration: Configuration, share: AppShare? = nil,
         closer: DescriptorCloser? = nil, admits: ((PeerCredentials) -> String?)? = nil
     ) throws(SystemError) {
         self.loop = loop
         self.path = path
-        self.names = names
         self.objects = objects
-        self.limits = limits
-        self.permittedUsers = permittedUsers
+        self.configuration = configuration
         self.admits = admits
         closerOfAll = closer
         closerOfRefused = closer ?? DescriptorCloser()
-        self.kinds = kinds
         self.share = share
         if let adopted, UnixSocket.listens(adopted, at: path) {
             listener = SharedDescriptor(adopted)
@@ -135,11 +157,16 @@ package final class BusServer {
             try UnixSocket.setBacklog(UnixSocket.longestBacklog, of: listener.descriptor)
         }
         identity = FileIdentity(path)
-        if limits.keepsSpare { spare = Self.openSpare() }
-        listening = try loop.addDescriptor(listener, events: .readable, kind: kinds.listener, share: share) {
+        if configuration.limits.keepsSpare { spare = Self.openSpare() }
+        listening = try loop.addDescriptor(
+            listener, events: .readable, kind: configuration.kinds.listener, share: share
+        ) {
             [weak self] _ in TurnResult(self?.accept() ?? true)
         }
     }
+
+    private var limits: Limits { configuration.limits }
+    var kinds: BusKinds { configuration.kinds }
 
     private func makeIncomingBudget() -> IncomingBudget {
         let incoming = IncomingBudget(loop: loop, kind: kinds.timer, limits: limits.incoming)
@@ -225,7 +252,8 @@ package final class BusServer {
         }
         lastNumber += 1
         let peer = try BusPeer(
-            loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
+            loop: loop, descriptor: descriptor, role: .server(names: configuration.names), number: lastNumber,
+            objects: objects,
             limits: limits.peer, kinds: kinds, share: share, closer: closer(of: caller.uid), incoming: incoming)
         awaitHandshake(peer)
         add(peer)
@@ -271,7 +299,7 @@ package final class BusServer {
         let caller = try PeerCredentials(ofSocket: socket)
         lastNumber = max(lastNumber, number)
         let peer = try BusPeer(
-            loop: loop, descriptor: socket, role: .server(names: names), number: number, objects: objects,
+            loop: loop, descriptor: socket, role: .server(names: configuration.names), number: number, objects: objects,
             limits: limits.peer, kinds: kinds, share: share, closer: closer(of: caller.uid), resumption: resumption,
             connected: connected, incoming: incoming)
         if !peer.isReady { awaitHandshake(peer) }
@@ -288,8 +316,9 @@ package final class BusServer {
 
     /// Returns the end of a sentence; `nil`: the connection is admitted.
     private func reasonToRefuse(_ caller: PeerCredentials) -> String? {
-        guard permittedUsers.contains(caller.uid) else {
-            return "only uid \(permittedUsers.sorted().map(String.init).joined(separator: " and ")) may connect"
+        guard configuration.permittedUsers.contains(caller.uid) else {
+            return
+                "only uid \(configuration.permittedUsers.sorted().map(String.init).joined(separator: " and ")) may connect"
         }
         if let reason = admits?(caller) { return reason }
         if peers.count >= limits.peers { return "\(peers.count) connections are open" }

@@ -8,7 +8,8 @@ import Systemd
 extension ConnectionTransport {
     private var folder: String { String(path.dropLast("/bus".count)) }
 
-    private static var limits: BusServer.Limits {
+    /// Of the sockets of all apps of a user.
+    static func configuration(for user: UInt32) -> BusServer.Configuration {
         var limits = BusServer.Limits()
         limits.peers = maximumConnections
         limits.peersPerUser = maximumConnections
@@ -21,7 +22,8 @@ extension ConnectionTransport {
         limits.peer.queuedLargeAnswers = 8
         limits.peer.descriptors = 1
         limits.incoming.free = 64 << 10
-        return limits
+        return BusServer.Configuration(
+            names: [SelfInterface.busName], permittedUsers: [0, user], limits: limits, kinds: .app)
     }
 
     /// Creates the socket, or takes over that of the previous daemon.
@@ -31,9 +33,10 @@ extension ConnectionTransport {
         try createDirectories(at: context.folders.connections, mode: 0o711)
         try createDirectories(at: folder, mode: 0o700, owner: run.owner)
         let server = try BusServer(
-            loop: loop, path: path, adopting: adopted, mode: 0o600, owner: run.owner, names: [SelfInterface.busName],
-            objects: context.connections.objects, permittedUsers: [0, run.owner?.uid ?? geteuid()],
-            limits: Self.limits, kinds: .app, share: run.socket.share, closer: run.socket.closer,
+            loop: loop, path: path, adopting: adopted, mode: 0o600, owner: run.owner,
+            objects: context.connections.objects,
+            configuration: context.connections.configuration(for: run.owner?.uid ?? geteuid()),
+            share: run.socket.share, closer: run.socket.closer,
             admits: { [weak self] in self?.reasonToRefuse($0) ?? nil })
         server.isAccepting = isServing
         server.onPeer = { [weak self] peer in

@@ -35,7 +35,8 @@ final class ConnectionTransport {
     private(set) var awaited: Set<EventKind> = []
     private var awaitTimer: Systemd.Timer?
     var record = ConnectionRecord()
-    private(set) lazy var queue = makeQueue([])
+    /// Made when it is needed: most apps have no connection.
+    private var madeQueue: EventQueue?
     /// The names of open tasks, by the token that the app has chosen.
     var tasks: [String: String] = [:]
     /// Calls of `BeginTask` that wait for the core's decision, oldest first.
@@ -60,6 +61,13 @@ final class ConnectionTransport {
     var context: DaemonContext { run.context }
     var loop: EventLoop { run.context.loop }
     var address: String { BusAddress.unix(path: path) }
+
+    var queue: EventQueue {
+        if let madeQueue { return madeQueue }
+        let queue = makeQueue([])
+        madeQueue = queue
+        return queue
+    }
 
     private func makeQueue(_ events: [AppEvent]) -> EventQueue {
         let (logbook, id) = (context.logbook, run.id)
@@ -163,7 +171,7 @@ final class ConnectionTransport {
     }
 
     /// A transition that began later ends the one before: its answer counts for nothing.
-    private func closeTransitions() { queue.remove { $0.kind == .didEnterBackground } }
+    private func closeTransitions() { madeQueue?.remove { $0.kind == .didEnterBackground } }
 
     private func describe(_ event: inout AppEvent) {
         guard [.didEnterBackground, .willTerminate, .tasksExpiring].contains(event.kind) else { return }
@@ -260,12 +268,12 @@ final class ConnectionTransport {
     // MARK: Recovery
 
     /// Whether notices wait that the previous daemon's clients have not got.
-    var hasWaitingNotices: Bool { queue.events.contains { !$0.isSent && $0.kind.isAnswered } }
+    var hasWaitingNotices: Bool { madeQueue?.events.contains { !$0.isSent && $0.kind.isAnswered } ?? false }
 
     /// Takes over what the previous daemon recorded. Its clients connect again.
     func restore(_ recovered: ConnectionRecords.Recovered) {
         record = recovered.state
-        queue = makeQueue(recovered.events)
+        madeQueue = makeQueue(recovered.events)
         tasks = recovered.tasks
         awaited = record.handled
     }
