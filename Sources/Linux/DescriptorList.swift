@@ -153,13 +153,20 @@ final class DescriptorList {
 
 extension Enclosure {
     /// Opens the processes, each by a pidfd.
-    /// - Parameter limit: of their number; the others are counted.
-    package func openProcesses(limit: Int) throws(SystemError) -> (opened: [Process], omitted: Int) {
+    /// - Parameters:
+    ///   - limit: of their number; the others are counted.
+    ///   - known: a process that is open already. It is used if it is one of them.
+    package func openProcesses(limit: Int, known: Process? = nil) throws(SystemError) -> (
+        opened: [Process], omitted: Int
+    ) {
         var opened: [Process] = []
         switch kind {
         case .cgroup(let leaf):
             let pids = try leaf.pids()
-            for pid in pids.prefix(limit) { if let process = try Process.open(pid) { opened.append(process) } }
+            for pid in pids.prefix(limit) {
+                let isKnown = known?.pid == pid && known?.isOver == false
+                if let process = try isKnown ? known : Process.open(pid) { opened.append(process) }
+            }
             // A pid that was opened and is in the group now belongs to the process that was opened.
             let members = Set(try leaf.pids())
             return (opened.filter { members.contains($0.pid) }, max(0, pids.count - limit))

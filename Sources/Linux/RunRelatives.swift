@@ -15,10 +15,11 @@ final class RunRelatives {
     /// When the leader was reaped, in clock ticks since boot; `nil`: it was not. From then on the number of the session can
     /// belong to another one.
     private var leaderEnd: UInt64?
-    private var known: Set<ProcessKey> = []
+    /// Each once. For the one process that most apps have, a set takes twice as much memory.
+    private var known: [ProcessKey] = []
     /// When no process of the run was outside its group, and which pids were in it: one that is outside now was among them, or
     /// is newer.
-    private var complete: (moment: ProcessMoment, members: Set<Int32>)?
+    private var complete: (moment: ProcessMoment, members: [Int32])?
 
     /// - Parameter moment: before the first process of the run is created, when none was outside; `nil`: not known.
     init(markerValue: String, before moment: ProcessMoment? = nil) {
@@ -27,7 +28,7 @@ final class RunRelatives {
     }
 
     func started(_ stat: ProcessStat) {
-        known.insert(stat.key)
+        if !known.contains(stat.key) { known.append(stat.key) }
         if leader == nil { leader = stat.key }
     }
 
@@ -54,7 +55,7 @@ final class RunRelatives {
         while let next = queue.popLast() {
             for child in scan.children(of: next.pid) { add(child) }
         }
-        known.formUnion(found)
+        known = Array(found.union(known))
         return found.compactMap { scan[$0] }.sorted { $0.pid < $1.pid }
     }
 }
@@ -64,7 +65,7 @@ extension RunRelatives {
     /// - Parameter members: the pids in the group.
     func outside(in scan: ProcessScan, members: Set<Int32>) -> [ProcessStat] {
         let outside = all(in: scan, members: members).filter { !members.contains($0.pid) }
-        complete = outside.isEmpty ? scan.moment.map { ($0, members) } : nil
+        complete = outside.isEmpty ? scan.moment.map { ($0, Array(members)) } : nil
         return outside
     }
 
@@ -73,7 +74,7 @@ extension RunRelatives {
         guard let complete, let now = ProcessMoment(table.proc), let new = now.pids(since: complete.moment) else {
             return nil
         }
-        var pids = complete.members.subtracting(members).union(new)
+        var pids = Set(complete.members).subtracting(members).union(new)
         // Its pid may belong to another process by now.
         if let leader { pids.insert(leader.pid) }
         guard pids.count <= 2 * now.mostNew else { return nil }

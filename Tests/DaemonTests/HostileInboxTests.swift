@@ -227,8 +227,7 @@ struct StorageRetryTests {
             let loop = try EventLoop()
             let context = try DaemonContext.bare(in: root, loop, EventList())
             try createDirectories(at: context.folders.inboxes)
-            let inbox = Inbox(
-                of: try #require(AppID("mail")), in: context.inboxes, context.folders, owner: nil)
+            let inbox = Inbox(of: try #require(AppID("mail")), in: context.inboxes, owner: nil)
             try context.inboxes.create(inbox)
             for number in 0..<640 { try replaceFile(at: "\(inbox.path)/\(number)", with: []) }
             let before = loop.work.pieces

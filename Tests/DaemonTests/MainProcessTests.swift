@@ -42,14 +42,13 @@ struct MainProcessTests {
             let process = try startSleep()
             run.setMainProcess(process)
             // EEXIST: epoll(7) watches a descriptor once.
-            let other = try loop.addDescriptor(process.descriptor, events: .priority) { _ in }
+            try context.ends.watch(process, of: RunID(2))
             run.watchExit()
-            #expect(run.exitSource == nil)
+            #expect(!context.ends.isWatching(run.id))
             try process.signal(SIGKILL)
             let limit = loop.now() + .seconds(60)
             while signals.isEmpty, loop.now() < limit { try loop.runOnce(timeout: .seconds(1)) }
             #expect(signals == [SIGKILL])
-            other.cancel()
         }
     }
 

@@ -26,6 +26,7 @@ final class DaemonContext {
     let releaser: MemoryReleaser
     let escapes: EscapeSearch
     let runs = RunTable()
+    private(set) lazy var ends = MainProcessEnds(loop: loop, runs: runs)
     private(set) lazy var instances = Instances(self)
     let connections = AppConnections()
     let summaries: SummaryStore

@@ -171,7 +171,7 @@ final class Recovery {
         let run = RunController(
             id: id, manifest: context.manifests[app] ?? SharedManifest(AppManifest(id: app)), enclosure: enclosure,
             socket: socket, owner: record.owner, notices: record.notices,
-            inbox: Inbox(of: app, in: context.inboxes, context.folders, owner: record.owner, name: record.inbox),
+            inbox: Inbox(of: app, in: context.inboxes, owner: record.owner, name: record.inbox),
             context: context)
         context.runs.insert(run)
         run.restore(record, process: try mainProcess(id, record, enclosure))

@@ -11,7 +11,7 @@ final class InboxFolders {
     /// The name of a file that is being written. App IDs do not begin with a dot.
     private static let temporary = ".new"
 
-    private let path: String
+    let path: String
     private let loop: EventLoop
     private let journal: Journal
     private var removal: FolderRemoval
@@ -143,16 +143,14 @@ final class Inbox {
     /// The name of the folder: the app's, or with `~` and a number if a file system is mounted on that.
     private(set) var name: String
     private let parent: InboxFolders
-    private let parentPath: String
     private let owner: Owner?
     private var folder: KeptFolder?
 
     /// - Parameter name: of the folder that the previous daemon has created; `nil`: the app's.
-    init(of app: AppID, in parent: InboxFolders, _ folders: Folders, owner: Owner?, name: String? = nil) {
+    init(of app: AppID, in parent: InboxFolders, owner: Owner?, name: String? = nil) {
         self.app = app
         self.parent = parent
         self.owner = owner
-        parentPath = folders.inboxes
         self.name = name.flatMap { Self.names(of: app).contains($0) ? $0 : nil } ?? app.name
     }
 
@@ -162,7 +160,7 @@ final class Inbox {
     /// The ID of the app whose inbox has this name.
     static func app(ofFolder name: String) -> AppID? { AppID(String(name.prefix { $0 != "~" })) }
 
-    var path: String { parentPath + "/" + name }
+    var path: String { parent.path + "/" + name }
 
     // MARK: The folder
 
@@ -178,7 +176,7 @@ final class Inbox {
         let parent = try self.parent.opened()
         var problem: String?
         for candidate in Self.names(of: app) {
-            let path = parentPath + "/" + candidate
+            let path = parent.path + "/" + candidate
             var attempts = 0
             repeat {
                 attempts += 1

@@ -47,6 +47,8 @@ struct NoticeQueue: Hashable {
     mutating func removeFirst() {
         isSending = false
         waiting.removeFirst()
+        // Most of the time nothing waits, and an empty array keeps its memory.
+        if waiting.isEmpty { waiting = [] }
     }
 
     mutating func removeAll() {

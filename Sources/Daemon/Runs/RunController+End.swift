@@ -57,11 +57,7 @@ extension RunController {
     func watchExit() {
         guard let process else { return }
         do {
-            exitSource = try context.loop.addDescriptor(process.descriptor, events: .readable, kind: .processEnd) {
-                [weak self] _ in
-                self?.mainProcessEnded()
-                return .progress
-            }
+            try context.ends.watch(process, of: id)
         } catch {
             logWarning("\(error)")
             exitProbe = Retry.until(context.loop) { [weak self] in
@@ -79,7 +75,7 @@ extension RunController {
         socket.drain()
         connections.drain()
         guard self.process === process else { return }
-        exitSource = nil
+        context.ends.endWatch(of: id)
         enclosure.mainProcessEnded()
         guard let report = try? process.reap() else { return probeExitStatus(of: process) }
         exited(report)
@@ -118,7 +114,7 @@ extension RunController {
     func releaseMainProcess() {
         guard let process else { return }
         // Before its descriptor is closed.
-        exitSource = nil
+        context.ends.endWatch(of: id)
         self.process = nil
         context.runs.removeMainProcess(process.pid)
         context.runs.reapOrphans()

@@ -17,7 +17,7 @@ extension RunController {
         let budget = context.inputs.budget
         do throws(SystemError) {
             let limit = min(DescriptorWatch.maximumProcesses, budget.available)
-            let (processes, omitted) = try enclosure.openProcesses(limit: limit)
+            let (processes, omitted) = try enclosure.openProcesses(limit: limit, known: process)
             let watch = try DescriptorWatch(
                 processes, omitted: omitted, onlyPeers: onlyPeers,
                 fullnessMattersBelow: manifest.policy.wakeThreshold.bytes, leftBefore: leftInput.before(attempt),

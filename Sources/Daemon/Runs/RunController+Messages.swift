@@ -108,7 +108,7 @@ extension RunController: NotifySocketDelegate {
             if let old = self.process?.pid { context.runs.removeMainProcess(old) }
             // Before the old descriptor is closed: a copy in systemd's store would keep it in epoll(7). And it leaves
             // the store before the new one is stored, because both have the same name.
-            exitSource = nil
+            context.ends.endWatch(of: id)
             context.store.remove(RecoveredDescriptors.process(id))
             enclosure.mainProcessEnded()
             isAdopted = (try? ProcFS().stat(of: pid))?.parent != getpid()

@@ -59,8 +59,7 @@ final class RunController {
     // MARK: Event sources and probes
 
     var execSource: EventSource?
-    var exitSource: EventSource?
-    /// Looks for the end of the main process if the event loop cannot watch it.
+    /// Looks for the end of the main process if `MainProcessEnds` cannot watch it.
     var exitProbe: Retry?
     /// Looks whether an adopted main process has executed its program, stopped itself, or was reaped by its parent.
     var adoptedProbe: Retry?
@@ -131,18 +130,14 @@ final class RunController {
         self.context = context
         created = context.loop.now()
         transport = SignalTransport(loop: context.loop, signals: manifest.signals, queue: notices)
-        self.inbox = inbox ?? Inbox(of: manifest.id, in: context.inboxes, context.folders, owner: owner)
+        self.inbox = inbox ?? Inbox(of: manifest.id, in: context.inboxes, owner: owner)
         transport.delegate = self
         socket.delegate = self
         socket.app = app.name
     }
 
-    /// Sources go before the descriptors that they watch are closed: a copy in systemd's store would keep those in
-    /// epoll(7).
-    deinit {
-        execSource = nil
-        exitSource = nil
-    }
+    /// The source goes before the descriptor that it watches is closed.
+    deinit { execSource = nil }
 
     /// As it was at the launch, or when the run was recovered.
     var manifest: AppManifest { sharedManifest.value }
@@ -214,6 +209,7 @@ final class RunController {
     }
 
     private func reportFrozen(_ attempt: Int, _ locks: FileLocks?) {
+        freezeProbe = nil
         loggedProblem = nil
         reportedAttempt = attempt
         let measurement = measureMemory(in: nil)

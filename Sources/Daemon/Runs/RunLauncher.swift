@@ -53,7 +53,7 @@ final class RunLauncher {
         let sockets = try step(Stage.sockets) { try context.sockets.passed(to: app) }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         try prepareDirectories(manifest, user)
-        let inbox = Inbox(of: app, in: context.inboxes, context.folders, owner: user?.owner)
+        let inbox = Inbox(of: app, in: context.inboxes, owner: user?.owner)
         try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
         let enclosure = try step(Stage.cgroup) {
             try context.containment.create(app: app.name, run: id.number)
