@@ -129,11 +129,16 @@ struct CheckResult: Equatable {
     var figure: CheckFigure
     var values: [Double]
     var baseline: Double
+    /// Whether the baseline is of another processor: there the ratio of a system call to a computation is another one.
+    var isOfOtherProcessor = false
+
+    /// By how much it may be worse. Sizes do not depend on the processor.
+    var tolerance: Double { figure.tolerance * (isOfOtherProcessor && figure.kind == .ratio ? 1.5 : 1) }
 
     /// Whether most of the values are too large: three of five.
-    var isWorse: Bool { 2 * values.count { $0 > baseline * figure.tolerance } > values.count }
+    var isWorse: Bool { 2 * values.count { $0 > baseline * tolerance } > values.count }
     /// Whether most of the values are so small that the baseline should be renewed.
-    var isBetter: Bool { 2 * values.count { $0 * figure.tolerance < baseline } > values.count }
+    var isBetter: Bool { 2 * values.count { $0 * tolerance < baseline } > values.count }
 
     private var list: String { values.map { figure.text($0) }.joined(separator: "  ") }
 
@@ -146,7 +151,7 @@ struct CheckResult: Equatable {
 
     /// What is wrong, for a figure that is worse.
     func sentence(_ commit: String) -> String {
-        let limit = figure.text(baseline * figure.tolerance)
+        let limit = figure.text(baseline * tolerance)
         return
             "\(figure.rawValue): measured \(list); more than \(limit) is too much, as the baseline of commit \(commit) is "
             + figure.text(baseline)
@@ -160,7 +165,10 @@ struct CheckResult: Equatable {
             guard let values = measured.values[figure], values.count == figure.times else {
                 throw BenchFailure("“\(figure.rawValue)” was not measured \(figure.times) times")
             }
-            return CheckResult(figure: figure, values: values, baseline: baseline.typical(figure))
+            return CheckResult(
+                figure: figure, values: values, baseline: baseline.typical(figure),
+                isOfOtherProcessor: measured.machine.processor != baseline.machine.processor
+                    || measured.machine.processors != baseline.machine.processors)
         }
     }
 }

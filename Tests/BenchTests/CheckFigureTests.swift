@@ -36,6 +36,15 @@ struct CheckFigureTests {
         #expect(try result(.deadlineTail, [5.1, 5.1, 5.1, 4, 4]).isWorse)
     }
 
+    @Test("against the baseline of another processor a time may be 1.5 times worse again, a size may not")
+    func otherProcessor() throws {
+        var measured = run(2, [.resuming: [4, 4, 4, 4, 4], .idleMemory: [3.1]])
+        measured.machine.processor = "another"
+        let results = try CheckResult.compare(measured, with: run())
+        #expect(results.first { $0.figure == .resuming }?.isWorse == false)
+        #expect(results.first { $0.figure == .idleMemory }?.isWorse == true)
+    }
+
     @Test("memory is measured once and compared in bytes")
     func memory() throws {
         #expect(try result(.memoryPerApp, [3.1]).isWorse)
