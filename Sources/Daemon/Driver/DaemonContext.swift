@@ -26,7 +26,7 @@ final class DaemonContext {
     let releaser: MemoryReleaser
     let escapes: EscapeSearch
     let runs = RunTable()
-    private(set) lazy var ends = MainProcessEnds(loop: loop, runs: runs)
+    let ends: MainProcessEnds
     private(set) lazy var instances = Instances(self)
     let connections = AppConnections()
     let summaries: SummaryStore
@@ -64,6 +64,7 @@ final class DaemonContext {
             journal: journal)
         sockets = HeldSockets(
             loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
+        ends = MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
         inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)

@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 import LoopPolicy
@@ -9,7 +10,8 @@ import Systemd
 final class MainProcessEnds {
     private let loop: EventLoop
     private let runs: RunTable
-    private var ends: Epoll?
+    /// Open from the start: a daemon without runs has as many descriptors as before the first one. `nil`: there was none left.
+    private let ends = try? Epoll()
     private var source: EventSource?
     /// By the number of the run.
     private var watched: [UInt64: Linux.Process] = [:]
@@ -22,7 +24,12 @@ final class MainProcessEnds {
     /// Calls `mainProcessEnded` of the run once this process, its main process, has ended.
     func watch(_ process: Linux.Process, of run: RunID) throws(SystemError) {
         endWatch(of: run)
-        let ends = try opened()
+        guard let ends else { throw SystemError(call: "epoll_create1", errno: EMFILE) }
+        if source == nil {
+            source = try loop.addDescriptor(ends.descriptor, events: .readable, kind: .processEnd) { [weak self] _ in
+                TurnResult(self?.ended() ?? true)
+            }
+        }
         let problem = ends.add(process.descriptor.raw, .readable, data: run.number)
         if problem != 0 { throw SystemError(call: "epoll_ctl", errno: problem) }
         watched[run.number] = process
@@ -35,16 +42,6 @@ final class MainProcessEnds {
     }
 
     func isWatching(_ run: RunID) -> Bool { watched[run.number] != nil }
-
-    private func opened() throws(SystemError) -> Epoll {
-        if let ends { return ends }
-        let made = try Epoll()
-        source = try loop.addDescriptor(made.descriptor, events: .readable, kind: .processEnd) { [weak self] _ in
-            TurnResult(self?.ended() ?? true)
-        }
-        ends = made
-        return made
-    }
 
     /// - Returns: whether a process has ended.
     private func ended() -> Bool {
