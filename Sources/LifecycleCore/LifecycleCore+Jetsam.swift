@@ -40,15 +40,15 @@ extension LifecycleCore {
     }
 
     /// `look`: nil: no new reading. Then only the budget, which follows from the sizes of the apps, can be judged.
-    mutating func freeMemory(_ look: MemoryEvidence?, _ now: Instant) {
+    mutating func freeMemory(_ look: MemoryEvidence?, _ pools: MemoryPools, _ now: Instant) {
         decideBudget()
-        var needs = memoryNeeds(now)
+        var needs = memoryNeeds(pools, now)
         if needs.isEmpty {
             memoryState.excess = nil
             if look != nil { memoryState.foregroundLook = nil }
             if let look { answerPressure(look, now) }
             // The deficit is covered by what is on its way.
-            if memoryPools.contains(where: \.isCritical) { memoryState.checkCredits(now) }
+            if pools.contains(where: \.isCritical) { memoryState.checkCredits(now) }
             return
         }
         // Not again a first look, when the next shortage comes.
@@ -60,7 +60,7 @@ extension LifecycleCore {
             needs.removeAll { $0.cause != .budget }
         }
         // Where available memory is critical, what is killed helps, whatever the sizes are.
-        let isShort = memoryPools.contains(where: \.isCritical)
+        let isShort = pools.contains(where: \.isCritical)
         let others = isShort ? nil : answerExcess(look, now)
         if let others {
             memoryState.foregroundLook = nil
@@ -79,12 +79,12 @@ extension LifecycleCore {
         memoryState.checkCredits(now)
     }
 
-    private func memoryNeeds(_ now: Instant) -> [Need] {
+    private func memoryNeeds(_ pools: MemoryPools, _ now: Instant) -> [Need] {
         var needs: [Need] = []
         let excess = budgetExcess
         if excess > 0 { needs.append(Need(cause: .budget, background: excess, foreground: excess, isPressing: false)) }
         let credited = memoryState.credits.credited(now)
-        for pool in memoryPools {
+        for pool in pools {
             let deficit = pool.deficit(credited: credited)
             if deficit == 0 { continue }
             needs.append(

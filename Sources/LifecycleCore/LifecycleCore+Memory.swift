@@ -213,7 +213,9 @@ extension LifecycleCore {
     /// `look`: what the reading that is evaluated has shown beside the numbers; `nil`: there is no new reading.
     mutating func evaluateMemory(_ now: Instant, look: MemoryEvidence? = nil) {
         if let pressed = look?.pressed { recordPressure(pressed, now) }
-        let (level, cause) = currentLevel()
+        // Nothing that follows changes them.
+        let pools = memoryPools
+        let (level, cause) = currentLevel(pools)
         if level != memoryState.level || cause != memoryState.cause {
             // The return to `normal` is reported with the cause of the level before.
             report(.memoryLevelChanged(level, cause ?? memoryState.cause ?? .available))
@@ -229,16 +231,16 @@ extension LifecycleCore {
         } else {
             memoryState.warnedSince = nil
         }
-        freeMemory(look, now)
+        freeMemory(look, pools, now)
     }
 
-    private func currentLevel() -> (MemoryLevel, MemoryCause?) {
+    private func currentLevel(_ pools: MemoryPools) -> (MemoryLevel, MemoryCause?) {
         var highest: (MemoryLevel, MemoryCause?) = (.normal, nil)
         func consider(_ level: MemoryLevel, _ cause: MemoryCause) {
             if level > highest.0 { highest = (level, cause) }
         }
         consider(budgetLevel, .budget)
-        for pool in memoryPools { consider(level(of: pool), pool.cause) }
+        for pool in pools { consider(level(of: pool), pool.cause) }
         consider(memoryState.pressure, .pressure)
         consider(memoryState.simulated ?? .normal, .simulated)
         return highest

@@ -5,8 +5,11 @@ extension LifecycleCore {
 
     /// Records an estimate. `uncertainty`: by how many bytes it may be too large.
     mutating func estimateSize(_ index: Int, _ bytes: UInt64, _ uncertainty: UInt64) {
-        var size = self[run: index].size
+        let stored = storage(index)
+        var size = stored.run.size
         size.setEstimate(bytes, doubt: uncertainty)
+        // Most measurements change nothing.
+        if size == stored.run.size, size.bytes == stored.run.memory, size.bytes <= stored.run.peakMemory { return }
         setSize(index, size)
     }
 
