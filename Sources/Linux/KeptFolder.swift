@@ -6,20 +6,24 @@ package import Posix
 /// entry is found relative to the descriptor (openat(2)), and no symbolic link is followed. So a folder that an app may write
 /// to can neither block the daemon, with a FUSE server that does not answer, nor lead it to another folder.
 package final class KeptFolder {
-    /// For messages.
-    package let path: String
+    /// The path of the folder that contains it, which all folders in that one share. With an empty name it is the path of this one.
+    private let parent: String
+    private let name: String
     private let folder: Descriptor
 
     /// Opens a folder that no app may replace.
     package init(_ path: String) throws(SystemError) {
-        self.path = path
+        (parent, name) = (path, "")
         folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     }
 
-    private init(path: String, adopting folder: consuming Descriptor) {
-        self.path = path
+    private init(_ name: String, in parent: String, adopting folder: consuming Descriptor) {
+        (self.parent, self.name) = (parent, name)
         self.folder = folder
     }
+
+    /// For messages.
+    package var path: String { name.isEmpty ? parent : parent + "/" + name }
 
     /// Whether the folder still has a name.
     package var isLinked: Bool { (try? about())?.st_nlink ?? 0 > 0 }
@@ -35,15 +39,16 @@ package final class KeptFolder {
     /// Opens a folder in this one, whose owner may have removed the permission to do so.
     /// - Throws: EXDEV if a file system is mounted on it; ELOOP or ENOTDIR if it is no folder; ENOENT.
     package func subfolder(_ name: String) throws(SystemError) -> KeptFolder {
-        let path = path + "/" + name
+        let parent = path
         do throws(SystemError) {
-            return KeptFolder(path: path, adopting: try folder.openEntry(name, O_RDONLY | O_DIRECTORY))
+            return KeptFolder(name, in: parent, adopting: try folder.openEntry(name, O_RDONLY | O_DIRECTORY))
         } catch {
+            let path = parent + "/" + name
             guard error.errno == EACCES else { throw SystemError(call: error.call, errno: error.errno, path: path) }
         }
         let entry = try folder.openEntry(name, clinux_path_only | O_DIRECTORY)
-        try checkErrno(chmod("/proc/self/fd/\(entry.raw)", 0o700), "chmod", path)
-        return KeptFolder(path: path, adopting: try folder.openEntry(name, O_RDONLY | O_DIRECTORY))
+        try checkErrno(chmod("/proc/self/fd/\(entry.raw)", 0o700), "chmod", parent + "/" + name)
+        return KeptFolder(name, in: parent, adopting: try folder.openEntry(name, O_RDONLY | O_DIRECTORY))
     }
 
     /// How many entries that are no folder are removed for one new folder: another process may create one after the other.
