@@ -265,9 +265,10 @@ struct SelfConnectionTests {
     func floods() throws {
         let daemon = try Self.daemon()
         let client = try active(daemon)
-        // On a machine that is busy 3,000 may take three seconds, which is not too fast.
+        // On a machine that is busy they may take so long that it is not too fast. More calls at once could have more answers than the
+        // daemon keeps for a client that reads none meanwhile.
         try daemon.eventually("the app has called too fast") {
-            #expect(try client.callAll("Heartbeat", Array(repeating: [], count: 3000)))
+            for _ in 0..<6 { #expect(try client.callAll("Heartbeat", Array(repeating: [], count: 500))) }
             return try daemon.status("mail")["lastWarning"]?.stringValue?.contains("within 1s") == true
         }
         let silent = try SelfClient.borrow(daemon)
