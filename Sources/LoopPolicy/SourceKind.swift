@@ -107,7 +107,7 @@ package enum SourceKind: CaseIterable, Sendable {
             rate: "50 in 100ms (EventLoop)", turn: "the children that have changed"),
         Row(
             .processEnd, by: "the end of a process",
-            rate: "once a process", turn: "one event"),
+            rate: "once a process", turn: "ends, up to the turn's budget"),
         Row(
             .notifySocket, by: "processes of the app's user",
             rate: "1,000 lines a second (NotifySocket)", turn: "64 datagrams", isOfApp: true),

@@ -40,7 +40,7 @@ extension DaemonContext {
         folders.moveState(to: root)
         try createDirectories(at: folders.notifySockets)
         let journal = Journal.quiet
-        return DaemonContext(
+        return try DaemonContext(
             loop: loop, folders: folders,
             containment: try Containment(mode: .processGroup(reason: "a test"), name: "bare"), journal: journal,
             receipts: try ReceiptStore(folders: folders, clock: WallClock()),

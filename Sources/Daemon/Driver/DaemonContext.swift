@@ -47,7 +47,7 @@ final class DaemonContext {
         loop: EventLoop, folders: Folders, containment: Containment, journal: Journal, receipts: ReceiptStore,
         launches: LaunchStore, logbook: Logbook, library: ManifestLibrary, store: DescriptorStore,
         events: any EventSink
-    ) {
+    ) throws(SystemError) {
         self.loop = loop
         self.folders = folders
         self.containment = containment
@@ -64,7 +64,7 @@ final class DaemonContext {
             journal: journal)
         sockets = HeldSockets(
             loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
-        ends = MainProcessEnds(loop: loop, runs: runs)
+        ends = try MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
         inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)

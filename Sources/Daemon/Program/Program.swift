@@ -85,7 +85,7 @@ final class Program {
         let logbook = Logbook(path: folders.logbook, journal: journal)
         if let recovered { logbook.resumeLog(recovered) } else { logbook.create(core, records: [:]) }
         driver = try CoreDriver(loop: loop, core: core, logbook: logbook)
-        context = DaemonContext(
+        context = try DaemonContext(
             loop: loop, folders: folders, containment: containment, journal: journal, receipts: receipts,
             launches: launches, logbook: logbook, library: ManifestLibrary(folders: folders),
             store: DescriptorStore(environment: ownVariable, journal: journal), events: driver)

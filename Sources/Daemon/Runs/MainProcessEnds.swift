@@ -1,4 +1,3 @@
-import Glibc
 import LifecycleCore
 import Linux
 import LoopPolicy
@@ -10,26 +9,23 @@ import Systemd
 final class MainProcessEnds {
     private let loop: EventLoop
     private let runs: RunTable
-    /// Open from the start: a daemon without runs has as many descriptors as before the first one. `nil`: there was none left.
-    private let ends = try? Epoll()
+    private let ends: Epoll
     private var source: EventSource?
     /// By the number of the run.
     private var watched: [UInt64: Linux.Process] = [:]
 
-    init(loop: EventLoop, runs: RunTable) {
+    init(loop: EventLoop, runs: RunTable) throws(SystemError) {
         self.loop = loop
         self.runs = runs
+        ends = try Epoll()
+        source = try loop.addDescriptor(ends.descriptor, events: .readable, kind: .processEnd) { [weak self] _ in
+            TurnResult(self?.ended() ?? true)
+        }
     }
 
     /// Calls `mainProcessEnded` of the run once this process, its main process, has ended.
     func watch(_ process: Linux.Process, of run: RunID) throws(SystemError) {
         endWatch(of: run)
-        guard let ends else { throw SystemError(call: "epoll_create1", errno: EMFILE) }
-        if source == nil {
-            source = try loop.addDescriptor(ends.descriptor, events: .readable, kind: .processEnd) { [weak self] _ in
-                TurnResult(self?.ended() ?? true)
-            }
-        }
         let problem = ends.add(process.descriptor.raw, .readable, data: run.number)
         if problem != 0 { throw SystemError(call: "epoll_ctl", errno: problem) }
         watched[run.number] = process
@@ -38,14 +34,14 @@ final class MainProcessEnds {
     /// Comes before the pidfd is closed: a copy in systemd's store would keep it in epoll(7).
     func endWatch(of run: RunID) {
         guard let process = watched.removeValue(forKey: run.number) else { return }
-        ends?.remove(process.descriptor.raw)
+        ends.remove(process.descriptor.raw)
     }
 
     func isWatching(_ run: RunID) -> Bool { watched[run.number] != nil }
 
     /// - Returns: whether a process has ended.
     private func ended() -> Bool {
-        let ready = (try? ends?.take()) ?? []
+        let ready = (try? ends.take()) ?? []
         for next in ready {
             let id = RunID(next.data)
             // What came before in this turn may have ended the watch.
