@@ -133,8 +133,10 @@ extension LifecycleCore {
     /// What was found of an app whose deadline has passed (L48): with a debugger attached the deadline starts again, else it
     /// is missed.
     mutating func inspected(_ index: Int, _ inspection: Inspection, _ now: Instant) {
-        // A suspended app's size is known from the freeze.
-        if apps[index].phase != .suspended { estimateSize(index, inspection.memory, inspection.uncertainty) }
+        // A suspended app's size is known from the freeze, and what an ending one has comes back.
+        if apps[index].phase != .suspended, apps[index].phase != .ending {
+            estimateSize(index, inspection.memory, inspection.uncertainty)
+        }
         updateExit(index, inspection)
         if let exit = apps[index].execution?.exit, exit.remaining == nil {
             // The last process ended in time; that the group is empty is still to be reported.

@@ -22,6 +22,20 @@ struct BudgetTests {
         #expect(harness.core.memory.level == .normal)
     }
 
+    @Test("the size of an app that ends, first known from a late inspection, costs no other app its life (L39)")
+    func inspectedEnd() {
+        let harness = Harness(suspended: [("mail", 25)])
+        harness.register("front") { $0.readiness = .notified }
+        harness.behave("front") { ($0.memory, $0.dies) = (0, false) }
+        harness.configure { $0.budget = 60 * mebibyte }
+        harness.launch("front")
+        let run = harness.run("front")
+        harness.exit("front", .exited(1))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 50 * mebibyte))))
+        harness.handle(.run(harness.run("mail"), .footprintMeasured(attempt: 1, memory: 25 * mebibyte)))
+        #expect(!harness.killed().contains("mail"))
+    }
+
     @Test("after a victim is gone, memory is measured, and the next app is killed if that was not enough (L39)")
     func growthMeanwhile() {
         let harness = Harness(suspended: [("photos", 30), ("mail", 25)])

@@ -96,6 +96,12 @@ struct SavedSeedTests {
         Saved(
             seed: 2_158_359_405_859, events: 1100,
             found: "the checker of bursts took the launch of the home app, which was due, for an effect of input"),
+        Saved(
+            seed: 79_100_274, events: 5500,
+            found: "the size of an app that ended, known from a late inspection, counted for the budget"),
+        Saved(
+            seed: 79_201_046, events: 5500,
+            found: "the checker of quick turns saw only one of the apps that a deadline thawed"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

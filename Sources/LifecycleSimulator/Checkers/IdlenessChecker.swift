@@ -33,9 +33,9 @@ struct IdlenessChecker {
     }
 
     private var apps: [App]
-    /// Apps of this event: that is looked at, that left suspension, and that input woke.
+    /// Apps of this event: that is looked at, that left suspension (a deadline can wake several), and that input woke.
     private var looked: Int?
-    private var left: Int?
+    private var left: [Int] = []
     private var woken: Int?
     /// For how long the app that input woke in this event stays awake; `nil`: that was not reported.
     private var stay: Duration?
@@ -54,7 +54,7 @@ struct IdlenessChecker {
 
     /// Records an event. Called before the core handles it.
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
-        (looked, left, woken, stay) = (nil, nil, nil, nil)
+        (looked, left, woken, stay) = (nil, [], nil, nil)
         if case .recovered = event {
             for app in apps.indices {
                 apps[app].lastLook = nil
@@ -183,7 +183,7 @@ struct IdlenessChecker {
         case .stateChanged(_, let from, let to, let reason):
             apps[app].lastLook = nil
             // One that others have continued is frozen again, and not woken.
-            if from == .suspended, reason != .continued { left = app }
+            if from == .suspended, reason != .continued { left.append(app) }
             enter(to, app, now)
         case .inputArrived(_, let input):
             woken = app
@@ -243,7 +243,7 @@ struct IdlenessChecker {
         let known = model.apps[app]
         // A request may have come between the last look at a worker and its freeze.
         let isFreezeComplete = known.phase == .suspended && known.policy.role == .worker
-        if left == app, woken != app { endTurns(app) }
+        if woken != app, left.contains(app) { endTurns(app) }
         if woken == app {
             let turns = apps[app].quickTurns
             findings.check(
