@@ -178,6 +178,16 @@ int clinux_pidfd_getfd(int pidfd, int number) {
     return duplicate < 0 ? -errno : (int)duplicate;
 }
 
+bool clinux_is_only_open_file(int descriptor) {
+    // The end of a lease removes the owner for signals, and a lease that the app has.
+    if (fcntl(descriptor, F_GETLEASE) != F_UNLCK || fcntl(descriptor, F_GETOWN) != 0)
+        return false;
+    if (fcntl(descriptor, F_SETLEASE, F_WRLCK) != 0)
+        return false;
+    fcntl(descriptor, F_SETLEASE, F_UNLCK);
+    return true;
+}
+
 void clinux_close_all(const int *numbers, size_t count) {
     for (size_t first = 0; first < count;) {
         size_t end = first + 1;

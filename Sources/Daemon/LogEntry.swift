@@ -220,11 +220,15 @@ extension LogEntry {
 
     private init(locksOf app: AppID, _ locks: FileLocks, isSuspended: Bool) {
         let more = locks.count > 1 ? " and \(locks.count - 1) more" : ""
-        let held = "it holds a lock on \(locks.file)\(more)"
+        let held = "it holds a \(locks.isShared ? "shared " : "")lock on \(locks.file)\(more)"
+        let consequence =
+            locks.isShared
+            ? "programs that want to write there may have to wait until the app runs again"
+            : "programs that need it wait until the app runs again"
         self.init(
             isSuspended ? .warning : .notice, .locksHeld, app,
             isSuspended
-                ? "suspended although \(held); other programs wait for it until the app runs again"
+                ? "suspended although \(held); \(consequence)"
                 : "not suspended yet: \(held)"
         ) {
             $0.file = locks.file

@@ -1,7 +1,7 @@
 /// What apps in the background have to do (L51), and file locks (L43). Workers are awake while they work, and apps that input has woken
 /// for as long as they have work, within the time of the wake.
 extension LifecycleCore {
-    /// L43: how long file locks keep an app awake that takes no part, and when its suspension is tried again.
+    /// L43: how long file locks keep an app awake that is not killed for them, and when its suspension is tried again.
     static let longestLockHold = Duration.seconds(60)
     static let lockRetry = Duration.seconds(5)
     /// An app that hints again and again is not measured more often: as with the shortest `IdleSec=`.
@@ -183,8 +183,8 @@ extension LifecycleCore {
     /// Comes before `frozen`: others may wait for what the app holds.
     mutating func locksFound(_ index: Int, _ attempt: Int, _ locks: FileLocks, _ now: Instant) {
         guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
-        // It was notified that it is in the background, and kept them.
-        if self[run: index].takesPart { return kill(index, .heldLocks(locks), .idle, now) }
+        // It was notified that it is in the background, and kept them. Shared locks keep programs from writing only.
+        if self[run: index].takesPart, !locks.isShared { return kill(index, .heldLocks(locks), .idle, now) }
         let before = self[run: index].lockHold
         var hold = before ?? LockHold(since: now, attempt: attempt, retryAt: now, locks: locks)
         let isOver = now - hold.since >= Self.longestLockHold

@@ -177,9 +177,12 @@ package struct FileLocks: Hashable, Sendable {
     package var count: Int
     /// One of the files, as far as its path is known; at most `maximumFile` bytes.
     package var file: String
+    /// All are shared, and no program is known to wait for one: they keep programs from writing, which may poll.
+    package var isShared = false
 
-    package init(count: Int, file: String) {
+    package init(count: Int, file: String, isShared: Bool = false) {
         self.count = count
         self.file = file
+        self.isShared = isShared
     }
 }

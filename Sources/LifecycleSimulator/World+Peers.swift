@@ -101,7 +101,8 @@ extension World {
     private mutating func lockFile(_ run: Int) {
         guard runs[run].canRun, traffic.runs[run].locks == nil else { return }
         faults.add(.holdsLock)
-        traffic.runs[run].locks = FileLocks(count: 1 + traffic.random.below(3), file: "/var/lib/app/data.lock")
+        let count = 1 + traffic.random.below(3)
+        traffic.runs[run].locks = FileLocks(count: count, file: "/var/lib/app/data.lock", isShared: count == 3)
         let time: Microseconds = traffic.random.pick([100 * .millisecond, 3 * .second, 20 * .second, 150 * .second])
         plan(.unlockFile, by: run, after: time)
     }

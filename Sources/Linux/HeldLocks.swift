@@ -5,6 +5,8 @@ package import Posix
 /// File locks that processes of an app hold (L43).
 package struct HeldLocks: Equatable, Sendable {
     package var count: Int
+    /// All are shared, and no program is known to wait for one.
+    package var isShared = false
     /// The path of one of the files, else `inode 123 on device 8:1`. It can contain any characters.
     package var file: String
 }
@@ -18,6 +20,10 @@ struct LockLine: Hashable {
     var pid: Int32
     /// `MAJOR:MINOR:INODE`: hexadecimal, hexadecimal, decimal.
     var file: String
+    /// It is a lock for reading, which keeps programs from writing only.
+    var isShared: Bool
+    /// The first and the last byte; `UInt64.max`: to the end of the file.
+    var bytes: ClosedRange<UInt64>
 
     /// - Returns: `nil` for a process that waits for a lock, a lease, and lines of another form.
     init?(parsing line: ArraySlice<UInt8>) {
@@ -33,12 +39,34 @@ struct LockLine: Hashable {
         } else {
             return nil
         }
-        // ADVISORY, and READ or WRITE: a lock that is shared keeps others from writing.
-        guard words.word() != nil, words.word() != nil, let pid: Int32 = words.number(), let file = words.word(),
-            file.count <= 64, file.count(where: { $0 == UInt8(ascii: ":") }) == 2
+        // ADVISORY, and READ or WRITE.
+        guard words.word() != nil, let access = words.word(), let pid: Int32 = words.number(), let file = words.word(),
+            file.count <= 64, file.count(where: { $0 == UInt8(ascii: ":") }) == 2, let first: UInt64 = words.number(),
+            let end = words.word()
         else { return nil }
         self.pid = pid
         self.file = file.text
+        isShared = access.elementsEqual("READ".utf8)
+        let last: UInt64? = end.elementsEqual("EOF".utf8) ? .max : parseNumber(end)
+        guard let last, first <= last else { return nil }
+        bytes = first...last
+    }
+
+    /// It is exclusive, and on the file as a whole: locks of databases on parts of a file begin and end with transactions.
+    var isOnWholeFile: Bool { !isShared && bytes == 0...UInt64.max }
+
+    /// A shared lock on SQLite's shared memory of a database in WAL mode, which keeps no program from reading or writing: bytes
+    /// 123 to 127 of readers, and 128 of each connection (sqlite.org/walformat.html, "WAL-Index Locks"; unixShmLock).
+    func isOfWALIndex(at path: String) -> Bool {
+        isShared && kind != .flock && 120...128 ~= bytes.lowerBound && bytes.upperBound <= 128
+            && path.utf8.suffix(Self.walIndex.utf8.count).elementsEqual(Self.walIndex.utf8)
+    }
+    static let walIndex = "-shm"
+
+    /// A shared lock on SQLite's SHARED bytes of a database (SHARED_FIRST and SHARED_SIZE of sqlite.org/fileformat2.html, "The Lock-Byte
+    /// Page"). In WAL mode each connection holds it as long as it is open.
+    var isOfDatabase: Bool {
+        isShared && kind != .flock && 0x4000_0002...0x4000_01ff ~= bytes.lowerBound && bytes.upperBound <= 0x4000_01ff
     }
 
     /// For people.
@@ -65,11 +93,12 @@ func lockLines(_ bytes: [UInt8], isDescriptor: Bool = false) -> [LockLine] {
 
 extension Enclosure {
     /// Begins the search for the locks that processes of the app hold on files that others can open. The app is frozen.
-    package func lockSearch() throws(SystemError) -> LockSearch {
+    /// - Parameter mayFindWaiters: whether /proc/locks may be read to find programs that wait for a shared lock.
+    package func lockSearch(mayFindWaiters: @escaping () -> Bool) throws(SystemError) -> LockSearch {
         switch kind {
-        case .cgroup: LockSearch(proc, try pids())
+        case .cgroup: LockSearch(proc, try pids(), mayFindWaiters: mayFindWaiters)
         // A search of /proc takes milliseconds, and the freeze has just made one.
-        case .family(let family): LockSearch(proc, try family.knownPids())
+        case .family(let family): LockSearch(proc, try family.knownPids(), mayFindWaiters: mayFindWaiters)
         }
     }
 }
@@ -78,7 +107,11 @@ extension Enclosure {
 /// shows the locks that were taken with it (proc_pid_fdinfo(5)).
 ///
 /// /proc/locks is the exception: to open it the kernel keeps all programs from taking locks, and waits some 10 ms until none
-/// is about to (`percpu_down_write` in fs/locks.c), so the loop would serve no other app for so long at each suspension.
+/// is about to (`percpu_down_write` in fs/locks.c), so the loop would serve no other app for so long at each suspension. It is read
+/// only for descriptors that cannot be examined, and for programs that wait for a shared lock, when the caller permits it.
+///
+/// Locks that keep no program waiting do not count: those of SQLite's WAL mode, and an exclusive lock on a whole file that no other
+/// program has open (`isOwnFile`).
 package final class LockSearch {
     /// How much of /proc/locks is read, in bytes: some 20,000 locks. The kernel returns no more than a page or so at once.
     private static let longestLocks = 1 << 20
@@ -92,6 +125,7 @@ package final class LockSearch {
     private let proc: ProcFS
     private let group: [Int32]
     private let limit: Int
+    private let mayFindWaiters: () -> Bool
     private var step = Step.descriptors
     private var file: SharedDescriptor?
     private var bytes: [UInt8] = []
@@ -104,14 +138,25 @@ package final class LockSearch {
     private var found: [LockLine: String] = [:]
     /// Files that no other process can open: they have no name.
     private var unreachable: Set<String> = []
+    /// Locks that keep no program waiting.
+    private var harmless: Set<LockLine> = []
+    /// The paths of databases whose connections use WAL mode.
+    private var walDatabases: Set<String> = []
+    /// A program waits for a lock of the app.
+    private var isContended = false
+    private let check = DescriptorCheck()
     /// All descriptors were examined.
     private var isComplete = true
 
     /// What was found at the end; `nil`: no lock.
     package private(set) var held: HeldLocks?
 
-    init(_ proc: ProcFS, _ processes: [Int32], limit: Int = LockSearch.mostDescriptors) {
+    init(
+        _ proc: ProcFS, _ processes: [Int32], limit: Int = LockSearch.mostDescriptors,
+        mayFindWaiters: @escaping () -> Bool = { true }
+    ) {
         self.proc = proc
+        self.mayFindWaiters = mayFindWaiters
         self.limit = limit
         group = processes.sorted()
         unlisted = group[...]
@@ -123,12 +168,16 @@ package final class LockSearch {
         switch step {
         case .descriptors:
             if try examineDescriptors() { return true }
-            step = isComplete ? .finished : .locks
-            if isComplete { finish() }
+            dropDatabases()
+            step = isComplete && !(isShared && mayFindWaiters()) ? .finished : .locks
+            if step == .finished { finish() }
+            return step != .finished
         case .locks:
             if readLocks() { return true }
             step = .finished
-            addUnseen(lockLines(bytes))
+            if !isComplete { addUnseen(lockLines(bytes)) }
+            if isShared { findWaiters() }
+            bytes = []
             finish()
         case .finished: break
         }
@@ -186,7 +235,39 @@ package final class LockSearch {
             unreachable.formUnion(locks.map(\.file))
             return
         }
-        for lock in locks where found[lock] == nil { found[lock] = link.text }
+        for lock in locks where found[lock] == nil && !harmless.contains(lock) {
+            if lock.isOfWALIndex(at: link.text) {
+                harmless.insert(lock)
+                walDatabases.insert(String(link.text.dropLast(LockLine.walIndex.count)))
+            } else if lock.isOnWholeFile, isOwnFile(name, lock) {
+                harmless.insert(lock)
+            } else {
+                found[lock] = link.text
+            }
+        }
+    }
+
+    private func dropDatabases() {
+        for (lock, path) in found where lock.isOfDatabase && walDatabases.contains(path) {
+            found[lock] = nil
+            harmless.insert(lock)
+        }
+    }
+
+    /// Whether no other program has the locked file open, as that of a PID file or of a database for one program. The kernel grants a
+    /// lease for writing only then (F_SETLEASE, fcntl(2)); it is given back at once. False if that is not known.
+    private func isOwnFile(_ name: String, _ lock: LockLine) -> Bool {
+        guard let number = Int32(name), let process = try? Process.open(examined) else { return false }
+        let raw = clinux_pidfd_getfd(process.descriptor.raw, number)
+        guard raw >= 0 else { return false }
+        let duplicate = Descriptor(adopting: raw)
+        // Its close(2) could wait for a file system.
+        guard check.reasonToRefuse(duplicate) == nil else {
+            DescriptorCloser().close(duplicate)
+            return false
+        }
+        return lock.file.split(separator: ":").last.map(String.init) == String(clinux_inode(duplicate.raw))
+            && clinux_is_only_open_file(duplicate.raw)
     }
 
     // MARK: /proc/locks
@@ -212,15 +293,35 @@ package final class LockSearch {
 
     /// What the daemon could not examine counts.
     private func addUnseen(_ all: [LockLine]) {
-        bytes = []
         let members = Set(group)
         for lock in all where members.contains(lock.pid) && found[lock] == nil && !unreachable.contains(lock.file) {
-            found[lock] = lock.fileName
+            if !harmless.contains(lock) { found[lock] = lock.fileName }
         }
     }
 
+    /// Processes that wait follow the lock that they wait for, with its number: `7: -> FLOCK …`.
+    private func findWaiters() {
+        var scanner = ByteScanner(bytes)
+        var number: ArraySlice<UInt8> = []
+        while let line = scanner.line() {
+            var words = ByteScanner(line)
+            guard let first = words.word() else { continue }
+            if let lock = LockLine(parsing: line) {
+                number = found[lock] == nil ? [] : first
+            } else if words.word()?.elementsEqual("->".utf8) ?? false, first.elementsEqual(number) {
+                isContended = true
+            }
+        }
+    }
+
+    private var isShared: Bool { !found.isEmpty && found.keys.allSatisfy(\.isShared) }
+
     private func finish() {
-        guard let first = found.min(by: { ($0.key.file, $0.key.pid) < ($1.key.file, $1.key.pid) }) else { return }
-        held = HeldLocks(count: found.count, file: first.value)
+        // An exclusive lock is the one to name.
+        let first = found.min {
+            ($0.key.isShared ? 1 : 0, $0.key.file, $0.key.pid) < ($1.key.isShared ? 1 : 0, $1.key.file, $1.key.pid)
+        }
+        guard let first else { return }
+        held = HeldLocks(count: found.count, isShared: isShared && !isContended, file: first.value)
     }
 }

@@ -147,8 +147,12 @@ struct LogEntryTests {
             "web: not suspended yet: it holds a lock on /var/lib/web/db", "GREENROOM_FILE=/var/lib/web/db"),
         Sentence(
             .locksHeld(web, FileLocks(count: 3, file: "/var/lib/web/db"), isSuspended: true), .warning,
-            "web: suspended although it holds a lock on /var/lib/web/db and 2 more; other programs wait for it until the app "
+            "web: suspended although it holds a lock on /var/lib/web/db and 2 more; programs that need it wait until the app "
                 + "runs again", "GREENROOM_FILE=/var/lib/web/db"),
+        Sentence(
+            .locksHeld(web, FileLocks(count: 1, file: "/var/lib/web/db", isShared: true), isSuspended: true), .warning,
+            "web: suspended although it holds a shared lock on /var/lib/web/db; programs that want to write there may have to "
+                + "wait until the app runs again", "GREENROOM_FILE=/var/lib/web/db"),
         Sentence(
             .processorUseHigh(web, BackgroundUse(used: .seconds(25), within: .seconds(30), limit: 800)), .warning,
             "web: used 25s of CPU time within 30s in the background; on average over BackgroundCPUSec= the limit is 80% of "

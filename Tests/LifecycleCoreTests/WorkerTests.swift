@@ -318,4 +318,18 @@ struct WorkerTests {
         #expect(receipt.namespace == .lifecycle && receipt.code == 0xdead_10cc)
         #expect(receipt.explanation == "Killed: was about to be suspended while it held a lock on /srv/web/db.")
     }
+
+    @Test("an app that takes part stays awake with a shared lock that no program waits for, for 60s (L43)")
+    func sharedLock() {
+        let harness = Harness("web")
+        harness.behave("web") {
+            $0.locks = Self.locks
+            $0.locks?.isShared = true
+        }
+        harness.launch("web", .background)
+        harness.advance(.seconds(55))
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(20))
+        #expect(harness.state("web") == .suspended)
+    }
 }

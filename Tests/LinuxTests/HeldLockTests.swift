@@ -85,8 +85,10 @@ struct HeldLockTests {
         for (index, script) in scripts.enumerated() {
             let path = scratch.path + "/\(index)"
             let holder = try Holder(path, script)
+            let user = try Descriptor.open(path, O_RDONLY)
             let locks = try holder.locks
-            #expect(locks == HeldLocks(count: 1, file: path), "\(script)")
+            #expect(locks == HeldLocks(count: 1, isShared: index == 1, file: path), "\(script)")
+            withExtendedLifetime(user) {}
         }
     }
 
@@ -94,12 +96,73 @@ struct HeldLockTests {
     func orphaned() throws {
         let scratch = try Scratch()
         let path = scratch.path + "/file"
-        let holder = try Holder(path, "fcntl.flock(f, fcntl.LOCK_EX)\nif os.fork(): os._exit(0)")
+        let holder = try Holder(
+            path, "fcntl.lockf(f, fcntl.LOCK_EX, 9)\nfcntl.flock(f, fcntl.LOCK_SH)\nif os.fork(): os._exit(0)")
         try wait(for: holder.process.descriptor)
         // Until it is reaped, its pid is not free.
         _ = try holder.process.reap()
         let locks = try holder.locks
+        #expect(locks == HeldLocks(count: 1, isShared: true, file: path))
+    }
+
+    @Test(
+        "an exclusive lock on a whole file counts only if another program has the file open (L43)",
+        .enabled(if: hasPython))
+    func ownFile() throws {
+        let scratch = try Scratch()
+        for (index, lock) in ["fcntl.flock(f, fcntl.LOCK_EX)", "fcntl.lockf(f, fcntl.LOCK_EX)"].enumerated() {
+            let path = scratch.path + "/\(index)"
+            let holder = try Holder(path, lock)
+            let own = try holder.locks
+            #expect(own == nil, "\(lock)")
+            let user = try Descriptor.open(path, O_RDONLY)
+            let locks = try holder.locks
+            #expect(locks == HeldLocks(count: 1, file: path), "\(lock)")
+            withExtendedLifetime(user) {}
+        }
+        let part = try Holder(scratch.path + "/part", "fcntl.lockf(f, fcntl.LOCK_EX, 1, 120)")
+        #expect(try part.locks?.isShared == false)
+    }
+
+    @Test("SQLite's locks of WAL mode do not count, those of a transaction do (L43)", .enabled(if: hasPython))
+    func wal() throws {
+        let scratch = try Scratch()
+        let begin = "import sqlite3\np = sys.argv[1] + '.db'\nd = sqlite3.connect(p, isolation_level=None)\n"
+        let table = "d.execute('pragma journal_mode=wal')\nd.execute('create table t(a)')\n"
+        let reading = "d.execute('insert into t values (1), (2)')\nc = d.execute('select * from t')\nc.fetchone()"
+        let writing = "d.execute('begin immediate')"
+        let rollback = "d.execute('create table t(a)')\n"
+        for (index, (script, expected)) in [
+            (table, nil), (table + reading, nil), (table + writing, false), (rollback, nil), (rollback + reading, true),
+        ].enumerated() {
+            let holder = try Holder(scratch.path + "/\(index)", begin + script)
+            let locks = try holder.locks
+            #expect(locks?.isShared == expected, "\(script)")
+        }
+    }
+
+    @Test("a shared lock that a program waits for is not a shared one (L43)", .enabled(if: hasPython))
+    func waiting() throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/file"
+        let holder = try Holder(path, "fcntl.flock(f, fcntl.LOCK_SH)")
+        let alone = try holder.locks
+        #expect(alone == HeldLocks(count: 1, isShared: true, file: path))
+        // It prints its pid before it waits.
+        let waiter = try Holder(
+            path, "print(os.getpid(), flush=True)\nfcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX)\nsignal.pause()")
+        while try !isInFlock(waiter.pid) { usleep(1000) }
+        let locks = try holder.locks
         #expect(locks == HeldLocks(count: 1, file: path))
+        let unread = LockSearch(ProcFS(), [holder.pid], mayFindWaiters: { false })
+        while try unread.advance() {}
+        #expect(unread.held?.isShared == true)
+    }
+
+    /// Whether the process waits in flock(2).
+    private func isInFlock(_ pid: Int32) throws -> Bool {
+        let locks = String(decoding: try readFile(at: "/proc/locks", limit: 1 << 20), as: UTF8.self)
+        return locks.contains("-> FLOCK  ADVISORY  WRITE \(pid) ")
     }
 
     @Test("leases, locks on files without a name, and locks of other processes do not count", .enabled(if: hasPython))

@@ -62,6 +62,10 @@ int clinux_list_descriptors(int folder, struct clinux_descriptor_entry *entries)
 
 /// pidfd_getfd(2): a duplicate of a descriptor of another process, close-on-exec; or -errno.
 int clinux_pidfd_getfd(int pidfd, int number);
+/// Whether the file of a descriptor, which is not a descriptor of this process alone, is open nowhere else: the kernel grants a lease for
+/// writing (F_SETLEASE), which is given back at once. False if that cannot be known. A program that opens the file in these
+/// microseconds waits so long; the kernel sends this process SIGIO then, which it has to ignore.
+bool clinux_is_only_open_file(int descriptor);
 /// Closes descriptors. Adjacent numbers that follow each other are closed together (close_range(2)).
 void clinux_close_all(const int *numbers, size_t count);
 

@@ -40,6 +40,8 @@ final class DaemonContext {
     /// Descriptors for watches and held sockets.
     let budget = DescriptorBudget()
     let sockets: HeldSockets
+    /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
+    var nextSearchForWaiters = Duration.zero
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 

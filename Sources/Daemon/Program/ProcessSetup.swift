@@ -2,11 +2,13 @@ import Glibc
 import Linux
 import Posix
 
-/// Prepares this process: file modes, SIGPIPE, the number of open files, and memory that stays resident.
+/// Prepares this process: file modes, SIGPIPE and SIGIO, the number of open files, and memory that stays resident.
 /// - Throws: a `Problem` that says what to do.
 func prepareProcess(_ memory: OwnMemory) throws {
     umask(0o022)
     signal(SIGPIPE, SIG_IGN)
+    // Another program opens a file of an app while `LockSearch` has a lease for it.
+    signal(SIGIO, SIG_IGN)
     raiseDescriptorLimit()
     let limit = maximumDescriptors()
     guard limit >= leastDescriptors else {

@@ -14,7 +14,7 @@ extension RunController {
     func findFileLocks(attempt: Int, completion: @escaping (FileLocks?) -> Void) {
         let search: LockSearch
         do throws(SystemError) {
-            search = try enclosure.lockSearch()
+            search = try enclosure.lockSearch { [context] in context.mayFindWaiters() }
         } catch {
             logWarning("file locks cannot be found: \(error)")
             return completion(nil)
@@ -46,6 +46,21 @@ extension RunController {
     }
 
     private func fileLocks(_ search: LockSearch) -> FileLocks? {
-        search.held.map { FileLocks(count: $0.count, file: $0.file.printable(upTo: FileLocks.maximumFile)) }
+        search.held.map {
+            FileLocks(count: $0.count, file: $0.file.printable(upTo: FileLocks.maximumFile), isShared: $0.isShared)
+        }
+    }
+}
+
+extension DaemonContext {
+    /// The shortest time between two readings of /proc/locks for programs that wait for shared locks: the loop waits some 10 ms for
+    /// the kernel then. As long as a shared lock keeps an app awake before it is looked at again.
+    private static let intervalForWaiters = Duration.seconds(5)
+
+    fileprivate func mayFindWaiters() -> Bool {
+        let now = loop.now()
+        guard now >= nextSearchForWaiters else { return false }
+        nextSearchForWaiters = now + Self.intervalForWaiters
+        return true
     }
 }

@@ -85,6 +85,7 @@ extension FileLocks: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &count)
         try coder.required(2, &file)
+        try coder.flag(3, &isShared)
     }
 }
 

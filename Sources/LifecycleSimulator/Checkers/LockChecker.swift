@@ -5,7 +5,8 @@ struct LockChecker {
     /// The freeze in which locks were found. What the core does is known when the freeze is complete.
     private struct Found {
         let attempt: Int
-        let takesPart: Bool
+        /// It takes part, and its locks are not only shared.
+        let mustEnd: Bool
         /// For how long its locks have kept it awake: at most, and at least.
         let longest: Microseconds
         let shortest: Microseconds
@@ -29,7 +30,7 @@ struct LockChecker {
     /// The app in whose freeze locks are found with this event.
     private var current: Int?
 
-    /// How long a program that takes no part may be kept awake by its locks.
+    /// How long a program that is not ended may be kept awake by its locks.
     private static let limit: Microseconds = 60 * .second
 
     init(apps count: Int) { apps = Array(repeating: App(), count: count) }
@@ -42,14 +43,15 @@ struct LockChecker {
         guard let app, case .run(let run, let what) = event, model.apps[app].run == run else { return }
         let known = model.apps[app]
         switch what {
-        case .locksFound(let attempt, _):
+        case .locksFound(let attempt, let locks):
             guard known.phase == .suspending, known.freezeAttempt == attempt else { return }
             let first = apps[app].first ?? now
             let latest = apps[app].latest ?? now
             apps[app].first = first
             apps[app].latest = latest
             apps[app].found = Found(
-                attempt: attempt, takesPart: known.takesPart, longest: now - first, shortest: now - latest)
+                attempt: attempt, mustEnd: known.takesPart && !locks.isShared, longest: now - first,
+                shortest: now - latest)
             current = app
         case .frozen(let attempt, _, _):
             guard apps[app].found?.attempt == attempt else { return }
@@ -74,9 +76,10 @@ struct LockChecker {
         case .kill:
             guard current == app || completed == app, let found = apps[app].found else { return }
             // Once it is suspended, it may be killed for memory in the same event.
-            if completed == app, !found.takesPart { return }
+            if completed == app, !found.mustEnd { return }
             findings.check(
-                found.takesPart, .locksAreReleased, "\(id) takes no part, but is killed because of a file lock")
+                found.mustEnd, .locksAreReleased,
+                "\(id) takes no part or has a shared lock, but is killed because of it")
             apps[app].found?.isKilled = true
             apps[app].isKilledForLocks = true
         case .thaw:
@@ -85,7 +88,7 @@ struct LockChecker {
                 return
             }
             findings.check(
-                !found.takesPart, .locksAreReleased, "\(id) takes part, but is thawed because of a file lock")
+                !found.mustEnd, .locksAreReleased, "\(id) takes part, but is thawed with an exclusive file lock")
             findings.check(
                 found.shortest < Self.limit, .locksAreReleased,
                 "\(id) is not suspended although its file locks have kept it awake for \(found.shortest) µs")
@@ -108,8 +111,9 @@ struct LockChecker {
         guard let app = completed, let found = apps[app].found else { return }
         apps[app].found = nil
         let id = model.apps[app].id
-        if found.takesPart {
-            findings.check(found.isKilled, .locksAreReleased, "\(id) takes part, and is suspended with a file lock")
+        if found.mustEnd {
+            findings.check(
+                found.isKilled, .locksAreReleased, "\(id) takes part, and is suspended with an exclusive file lock")
         } else if found.longest < Self.limit {
             findings.check(
                 found.isThawed, .locksAreReleased,
