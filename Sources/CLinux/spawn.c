@@ -63,6 +63,7 @@ struct block {
     bool set_oom_score_adjust;
     int oom_score_adjust;
     bool no_new_privileges;
+    bool ignore_sigpipe;
     bool join_cgroup; // only if the kernel could not create the child in the cgroup
     int cgroup;
     int standard[3];
@@ -126,13 +127,17 @@ RAW size_t write_number(char *digits, long number) {
     return length;
 }
 
-/// Resets ignored signals; CLONE_CLEAR_SIGHAND has reset the handlers. All signals stay blocked until exec.
-CHILD void reset_signals(void) {
+/// Resets ignored signals, and ignores SIGPIPE if that is wanted; CLONE_CLEAR_SIGHAND has reset the handlers. All signals stay
+/// blocked until exec.
+CHILD void reset_signals(bool ignore_sigpipe) {
     // The kernel's struct sigaction, which is not libc's; zeroes mean SIG_DFL, no flags, no mask.
     volatile unsigned long action[4] = {0, 0, 0, 0};
     for (int signal = 1; signal <= 64; signal++)
         if (signal != SIGKILL && signal != SIGSTOP)
             raw4(SYS_rt_sigaction, signal, action, 0, 8);
+    action[0] = 1; // SIG_IGN
+    if (ignore_sigpipe)
+        raw4(SYS_rt_sigaction, SIGPIPE, action, 0, 8);
 }
 
 CHILD void join_cgroup(struct block *block) {
@@ -227,7 +232,7 @@ CHILD void change_credentials(struct block *block) {
 
 CHILD __attribute__((noreturn)) void child(void *argument) {
     struct block *block = argument;
-    reset_signals();
+    reset_signals(block->ignore_sigpipe);
     long result = raw0(SYS_setsid);
     if (result < 0)
         fail(block, CLINUX_STAGE_SESSION, result, 0);
@@ -353,6 +358,7 @@ static struct block *fill(struct arena arena, const struct clinux_spawn_request 
     block->set_oom_score_adjust = r->set_oom_score_adjust;
     block->oom_score_adjust = r->oom_score_adjust;
     block->no_new_privileges = r->no_new_privileges;
+    block->ignore_sigpipe = r->ignore_sigpipe;
     block->cgroup = r->cgroup;
     memcpy(block->standard, r->standard, sizeof block->standard);
     block->passed = copy(&arena, r->passed, r->passed_count * sizeof(int));

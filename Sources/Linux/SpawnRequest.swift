@@ -61,6 +61,8 @@ package struct SpawnRequest {
     /// -1000 … 1000; nil: the daemon's own.
     package var oomScoreAdjust: Int?
     package var noNewPrivileges: Bool
+    /// A write to a pipe or a connection without a reader fails with EPIPE, and sends no signal that would end the process.
+    package var ignoresSIGPIPE = false
     /// The folder of the cgroup in which the process is created. It must not be frozen: the process would not reach exec.
     package var cgroup: SharedDescriptor?
     /// nil: /dev/null.

@@ -39,6 +39,7 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
                 c.set_oom_score_adjust = oomScoreAdjust != nil
                 c.oom_score_adjust = Int32(oomScoreAdjust ?? 0)
                 c.no_new_privileges = request.noNewPrivileges
+                c.ignore_sigpipe = request.ignoresSIGPIPE
                 c.cgroup = request.cgroup?.raw ?? -1
                 c.standard = (
                     request.standardInput?.raw ?? -1, request.standardOutput?.raw ?? -1,

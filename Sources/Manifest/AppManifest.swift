@@ -26,6 +26,8 @@ package struct AppManifest: Hashable, Sendable {
     package var notifyAccess = NotifyAccess.all
     package var oomScoreAdjust: Int?
     package var noNewPrivileges = false
+    /// The default is that of systemd: a server does not end when a client leaves.
+    package var ignoresSIGPIPE = true
     /// The schemes of URLs that the app opens, in lower case (L8).
     package var urlSchemes: [String] = []
     package var signals = LifecycleSignals()

@@ -46,7 +46,7 @@ extension AppManifest {
                 text -> Int?? in
                 parseNumber(text, in: -1000...1000).map { .some($0) }
             },
-            .flag("App", "NoNewPrivileges", \.noNewPrivileges),
+            .flag("App", "NoNewPrivileges", \.noNewPrivileges), .flag("App", "IgnoreSIGPIPE", \.ignoresSIGPIPE),
             urlSchemes(specifiers),
             .value("App", "NotifyAccess", "none, main, exec or all", \.notifyAccess) { NotifyAccess(rawValue: $0) },
             .value("App", "LaunchAtStart", "no, foreground or background", \.policy.launchAtStart) {

@@ -117,6 +117,14 @@ struct SpawnTests {
         }
     }
 
+    @Test("a child that ignores SIGPIPE ignores no other signal")
+    func brokenPipes() throws {
+        var request = SpawnRequest(executable: "/bin/cat", arguments: ["/proc/self/status"])
+        request.ignoresSIGPIPE = true
+        // Bit 12 is signal 13.
+        #expect(try run(request).lines.contains("SigIgn:\t0000000000001000"))
+    }
+
     @Test("a child leads its own session and has its umask, limits and working directory")
     func surroundings() throws {
         let result = try run(

@@ -23,6 +23,7 @@ private func app(_ manifest: AppManifest) -> [String] {
         "StartupSec=\(formatTimeSpan(policy.startUpTime))", "UMask=\(String(manifest.umask, radix: 8))",
         "URLSchemes=\(manifest.urlSchemes.joined(separator: " "))",
         "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
+        "IgnoreSIGPIPE=\(manifest.ignoresSIGPIPE ? "1" : "0")",
         "[Lifecycle]", "TerminateSuspended=\(policy.terminateSuspended.rawValue)", "[App]",
         "KillMode=\(policy.killMode.rawValue)",
         "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",

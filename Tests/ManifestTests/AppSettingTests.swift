@@ -241,6 +241,8 @@ struct AppSettingTests {
         #expect(try accepted("App", "NoNewPrivileges=on").noNewPrivileges)
         #expect(try !accepted("App", "NoNewPrivileges=yes", "NoNewPrivileges=n").noNewPrivileges)
         try expectRefused("App", "NoNewPrivileges", "maybe", "yes or no")
+        #expect(try accepted("App", "UMask=0").ignoresSIGPIPE)
+        #expect(try !accepted("App", "IgnoreSIGPIPE=no").ignoresSIGPIPE)
     }
 
     @Test("Limit…= accepts one value or soft:hard and stores the resource number of setrlimit(2)")

@@ -56,6 +56,7 @@ struct clinux_spawn_request {
     bool set_oom_score_adjust;
     int oom_score_adjust;
     bool no_new_privileges;
+    bool ignore_sigpipe;
     int cgroup;      // the folder of a cgroup, or -1
     int standard[3]; // -1: /dev/null
     const int *passed;

@@ -177,6 +177,7 @@ final class RunLauncher {
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? OOMClass.defaultBase
         request.noNewPrivileges = manifest.noNewPrivileges
+        request.ignoresSIGPIPE = manifest.ignoresSIGPIPE
         request.cgroup = enclosure.cgroupDescriptor
         return request
     }
