@@ -67,6 +67,9 @@ struct block {
     bool join_cgroup; // only if the kernel could not create the child in the cgroup
     int cgroup;
     int standard[3];
+    const char *standard_path[3];
+    int standard_flags[3];
+    bool error_is_output;
     int *passed; // overwritten by the child with its own numbers
     size_t passed_count;
     char first_bytes[FIRST_BYTES];
@@ -174,7 +177,12 @@ CHILD void arrange_descriptors(struct block *block) {
     for (int i = 0; i < 3; i++) {
         int stage = CLINUX_STAGE_STANDARD_INPUT + i;
         long source = block->standard[i];
-        if (source < 0)
+        if (i == 2 && block->error_is_output)
+            source = block->standard[1];
+        else if (block->standard_path[i])
+            source = raw4(SYS_openat, AT_FDCWD, block->standard_path[i],
+                          O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | block->standard_flags[i], 0666);
+        else if (source < 0)
             source = raw4(SYS_openat, AT_FDCWD, "/dev/null", (i == 0 ? O_RDONLY : O_WRONLY) | O_CLOEXEC | O_NOCTTY, 0);
         if (source < 0)
             fail(block, stage, source, 0);
@@ -308,6 +316,9 @@ static size_t block_size(const struct clinux_spawn_request *r) {
     size += rounded(r->pid_variables.length + r->pid_variables.count * (PID_DIGITS + 1));
     if (r->working_directory)
         size += rounded(strlen(r->working_directory) + 1);
+    for (int i = 0; i < 3; i++)
+        if (r->standard_path[i])
+            size += rounded(strlen(r->standard_path[i]) + 1);
     size += rounded(r->group_count * sizeof(gid_t));
     size += rounded(r->limit_count * sizeof(struct clinux_limit));
     return size + rounded(r->passed_count * sizeof(int));
@@ -361,6 +372,11 @@ static struct block *fill(struct arena arena, const struct clinux_spawn_request 
     block->ignore_sigpipe = r->ignore_sigpipe;
     block->cgroup = r->cgroup;
     memcpy(block->standard, r->standard, sizeof block->standard);
+    memcpy(block->standard_flags, r->standard_flags, sizeof block->standard_flags);
+    block->error_is_output = r->error_is_output;
+    for (int i = 0; i < 3; i++)
+        if (r->standard_path[i])
+            block->standard_path[i] = copy(&arena, r->standard_path[i], strlen(r->standard_path[i]) + 1);
     block->passed = copy(&arena, r->passed, r->passed_count * sizeof(int));
     block->passed_count = r->passed_count;
     return block;

@@ -76,6 +76,7 @@ package struct Folders: Hashable, Sendable {
     package var storedFiles: String { runtime + "/stored" }
     package var inboxes: String { runtime + "/inbox" }
     package var receipts: String { state + "/receipts.jsonl" }
+    package var output: String { state + "/output" }
     package var restoration: String { state + "/restoration" }
     package var olderReceipts: String { receipts + ".1" }
     package var lastReceipts: String { runtime + "/last" }

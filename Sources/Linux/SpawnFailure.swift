@@ -62,7 +62,8 @@ package enum MissingInterpreter: Equatable {
 package struct SpawnFailure: Error, Equatable {
     package let stage: SpawnStage
     package let errno: Int32
-    /// The subject of the stage: the executable, the working directory, the name of a descriptor or limit, an ID.
+    /// The subject of the stage: the executable, the working directory, the file for
+    /// output, the name of a descriptor or limit, an ID.
     package let path: String
     package let missingInterpreter: MissingInterpreter?
 
@@ -90,8 +91,8 @@ package struct SpawnFailure: Error, Equatable {
         case .oomScoreAdjust: "set the OOM score adjustment"
         case .descriptors: path.isEmpty ? "pass descriptors" : "pass the descriptor \"\(path)\""
         case .standardInput: "set up standard input"
-        case .standardOutput: "set up standard output"
-        case .standardError: "set up standard error"
+        case .standardOutput: path.isEmpty ? "set up standard output" : "open \(path) as standard output"
+        case .standardError: path.isEmpty ? "set up standard error" : "open \(path) as standard error"
         case .cgroup: "enter its cgroup"
         case .session: "start a session"
         case .signals: "reset signals"

@@ -39,6 +39,20 @@ package struct PassedDescriptor: Equatable {
     }
 }
 
+/// A file that receives the output of a new process. The process opens it itself, as the user of the daemon: a file system that does
+/// not answer keeps only this process waiting.
+package struct OutputFile: Equatable {
+    /// An absolute path. The file is created with the mode 0666, less the process's umask.
+    package var path: String
+    /// Each write goes to the end of the file; otherwise the first goes to its start.
+    package var appends: Bool
+
+    package init(_ path: String, appends: Bool) {
+        self.path = path
+        self.appends = appends
+    }
+}
+
 /// Everything that a new process gets. It inherits nothing else of signal handlers, ignored and blocked signals, the session
 /// and descriptors. It has no parent-death signal: apps outlive the daemon.
 package struct SpawnRequest {
@@ -69,6 +83,11 @@ package struct SpawnRequest {
     package var standardInput: SharedDescriptor?
     package var standardOutput: SharedDescriptor?
     package var standardError: SharedDescriptor?
+    /// Instead of the descriptors.
+    package var outputFile: OutputFile?
+    package var errorFile: OutputFile?
+    /// Standard error is a duplicate of standard output, whatever that is.
+    package var errorIsOutput = false
     /// Numbered from 3, with LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES.
     package var passedDescriptors: [PassedDescriptor]
 

@@ -21,7 +21,9 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
     let oomScoreAdjust = changedOOMScoreAdjust(request.oomScoreAdjust)
 
     var start = clinux_spawn_start()
-    let result = withCStrings(request.executable, request.workingDirectory) { executable, workingDirectory in
+    let result = withCStrings(
+        request.executable, request.workingDirectory, request.outputFile?.path, request.errorFile?.path
+    ) { executable, workingDirectory, output, error in
         withBuffers(arguments, environment, pidVariables) { arguments, environment, pidVariables in
             withBuffers(groups, limits, passed) { groups, limits, passed in
                 var c = clinux_spawn_request()
@@ -45,6 +47,9 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
                     request.standardInput?.raw ?? -1, request.standardOutput?.raw ?? -1,
                     request.standardError?.raw ?? -1
                 )
+                c.standard_path = (nil, output, error)
+                c.standard_flags = (0, request.outputFile?.flags ?? 0, request.errorFile?.flags ?? 0)
+                c.error_is_output = request.errorIsOutput
                 (c.passed, c.passed_count) = (passed.baseAddress, passed.count)
                 c.copy_memory = request.credentials != nil || oomScoreAdjust != nil
                 return clinux_spawn(&c, &start)
@@ -57,7 +62,8 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
 
 extension SpawnRequest {
     fileprivate func validate() throws(SystemError) {
-        let strings = [executable, argumentZero ?? "", workingDirectory ?? ""] + arguments + environment
+        let paths = [workingDirectory, outputFile?.path, errorFile?.path].compactMap { $0 }
+        let strings = [executable, argumentZero ?? ""] + paths + arguments + environment
         for string in strings { try string.refuseNul("clone3") }
         if executable.utf8.first != UInt8(ascii: "/") {
             throw SystemError(call: "execve", errno: EINVAL, path: executable)
@@ -86,6 +92,10 @@ extension SpawnRequest {
     fileprivate var allPidVariables: [String] {
         passedDescriptors.isEmpty ? processIDVariables : processIDVariables + ["LISTEN_PID"]
     }
+}
+
+extension OutputFile {
+    fileprivate var flags: Int32 { appends ? O_APPEND : 0 }
 }
 
 extension PassedDescriptor {
@@ -139,10 +149,15 @@ private func withBuffers<A, B, C, Result>(
 }
 
 private func withCStrings<Result>(
-    _ a: String, _ b: String?, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>?) -> Result
+    _ a: String, _ b: String?, _ c: String?, _ d: String?,
+    _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?) -> Result
 ) -> Result {
     a.withCString { a in
-        guard let b else { return body(a, nil) }
-        return b.withCString { body(a, $0) }
+        withCString(b) { b in withCString(c) { c in withCString(d) { d in body(a, b, c, d) } } }
     }
+}
+
+private func withCString<Result>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> Result) -> Result {
+    guard let text else { return body(nil) }
+    return text.withCString { body($0) }
 }

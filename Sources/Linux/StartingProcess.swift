@@ -19,6 +19,8 @@ package struct StartingProcess: ~Copyable {
     package let outcomeDescriptor: SharedDescriptor
     private let executable: String
     private let workingDirectory: String?
+    private let outputPath: String
+    private let errorPath: String
     private let passedNames: [String]
     private let limitNames: [String]
     private let credentials: Credentials?
@@ -33,6 +35,8 @@ package struct StartingProcess: ~Copyable {
         outcomeDescriptor = SharedDescriptor(Descriptor(adopting: start.outcome))
         executable = request.executable
         workingDirectory = request.workingDirectory
+        outputPath = request.outputFile?.path ?? ""
+        errorPath = request.errorFile?.path ?? ""
         passedNames = request.passedDescriptors.map(\.name)
         limitNames = request.resourceLimits.map(\.name)
         credentials = request.credentials
@@ -92,9 +96,9 @@ package struct StartingProcess: ~Copyable {
             case .user: credentials.map { String($0.uid) } ?? ""
             case .group: credentials.map { String($0.gid) } ?? ""
             case .groups: credentials?.groups.map(String.init).joined(separator: " ") ?? ""
-            case .signals, .session, .cgroup, .oomScoreAdjust, .standardInput, .standardOutput, .standardError,
-                .noNewPrivileges:
-                ""
+            case .standardOutput: outputPath
+            case .standardError: errorPath
+            case .signals, .session, .cgroup, .oomScoreAdjust, .standardInput, .noNewPrivileges: ""
             }
         let interpreter: MissingInterpreter? =
             report.interpreter_missing == 0 ? nil : MissingInterpreter(firstBytes: firstBytes)

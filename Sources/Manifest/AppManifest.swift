@@ -28,6 +28,8 @@ package struct AppManifest: Hashable, Sendable {
     package var noNewPrivileges = false
     /// The default is that of systemd: a server does not end when a client leaves.
     package var ignoresSIGPIPE = true
+    package var standardOutput = OutputTarget.journal
+    package var standardError = OutputTarget.inherit
     /// The schemes of URLs that the app opens, in lower case (L8).
     package var urlSchemes: [String] = []
     package var signals = LifecycleSignals()
@@ -43,6 +45,20 @@ package struct AppManifest: Hashable, Sendable {
         name = id.name
         policy.startUpTime = .seconds(30)
     }
+}
+
+/// Where the output of an app goes (`StandardOutput=`, `StandardError=`, systemd.exec(5)).
+package enum OutputTarget: Hashable, Sendable {
+    /// The journal; without one as `inherit` of standard output.
+    case journal
+    /// Standard output: the standard error of the daemon. Standard error: where standard output goes.
+    case inherit
+    /// `/dev/null`
+    case null
+    /// A normalized absolute path. The output overwrites the file from its start.
+    case file(String)
+    /// A normalized absolute path. The output is added at the end of the file.
+    case append(String)
 }
 
 /// The processes whose notify messages are read (`NotifyAccess=`, systemd.service(5)). Processes that are not of the app are

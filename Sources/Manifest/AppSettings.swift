@@ -97,8 +97,27 @@ extension AppManifest {
             directories("StateDirectory", \.stateDirectory, specifiers),
             directories("CacheDirectory", \.cacheDirectory, specifiers),
             directories("RuntimeDirectory", \.runtimeDirectory, specifiers),
+            output("StandardOutput", \.standardOutput, specifiers),
+            output("StandardError", \.standardError, specifiers),
             .value("App", "UMask", "an octal number up to 0777", \.umask) { parseOctal($0, upTo: 0o777) },
         ]
+    }
+
+    private static func output(
+        _ key: String, _ path: WritableKeyPath<AppManifest, OutputTarget>, _ specifiers: Specifiers
+    ) -> Setting<AppManifest> {
+        .value("App", key, "journal, inherit, null, file:PATH or append:PATH", path) {
+            text throws(ValueError) -> OutputTarget? in
+            let words: [String: OutputTarget] = ["journal": .journal, "inherit": .inherit, "null": .null]
+            if let word = words[text] { return word }
+            for (prefix, target) in [("file:", OutputTarget.file), ("append:", OutputTarget.append)]
+            where text.hasPrefix(prefix) {
+                let file = try specifiers.expanded(String(text.dropFirst(prefix.count)))
+                guard isNormalizedPath(file), file != "/" else { return nil }
+                return target(file)
+            }
+            return nil
+        }
     }
 
     private static func directories(

@@ -36,6 +36,15 @@ struct SpawnFailureTests {
         #expect(failure.exitStatus == 203)
     }
 
+    @Test("a file for output that cannot be opened is named")
+    func outputFile() throws {
+        var request = SpawnRequest(executable: "/bin/true")
+        request.outputFile = OutputFile("/no/such/file", appends: true)
+        let failure = try failure(request)
+        #expect(failure.sentence == "cannot open /no/such/file as standard output: No such file or directory")
+        #expect(failure.exitStatus == 209)
+    }
+
     @Test("a script with a missing interpreter reports its name")
     func missingInterpreter() throws {
         let scratch = try Scratch()

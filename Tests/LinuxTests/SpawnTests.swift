@@ -117,6 +117,26 @@ struct SpawnTests {
         }
     }
 
+    @Test("a child opens the files for its output itself (L56)")
+    func outputFiles() throws {
+        let scratch = try Scratch()
+        let output = try scratch.file("output", "before\n", mode: 0o600)
+        let error = try scratch.file("error", "before\n", mode: 0o600)
+        for round in 1...2 {
+            var request = SpawnRequest(executable: "/bin/sh", arguments: ["-c", "echo a\(round); echo b\(round) >&2"])
+            request.outputFile = OutputFile(output, appends: true)
+            request.errorFile = OutputFile(error, appends: false)
+            _ = try run(request)
+        }
+        #expect(try readFile(at: output, limit: 100) == Array("before\na1\na2\n".utf8))
+        #expect(try readFile(at: error, limit: 100) == Array("b2\nore\n".utf8))
+        var request = SpawnRequest(executable: "/bin/sh", arguments: ["-c", "echo a; echo b >&2; umask"], umask: 0o027)
+        request.outputFile = OutputFile(scratch.path + "/new", appends: false)
+        request.errorIsOutput = true
+        _ = try run(request)
+        #expect(try readFile(at: scratch.path + "/new", limit: 100) == Array("a\nb\n0027\n".utf8))
+    }
+
     @Test("a child that ignores SIGPIPE ignores no other signal")
     func brokenPipes() throws {
         var request = SpawnRequest(executable: "/bin/cat", arguments: ["/proc/self/status"])

@@ -42,11 +42,23 @@ private func app(_ manifest: AppManifest) -> [String] {
     if let state = policy.launchAtStart {
         lines.append("LaunchAtStart=\(state == .foreground ? "foreground" : "background")")
     }
+    lines.append(line("StandardOutput", target(manifest.standardOutput)))
+    lines.append(line("StandardError", target(manifest.standardError)))
     if let score = manifest.oomScoreAdjust { lines.append("OOMScoreAdjust=\(score)") }
     for limit in manifest.limits {
         lines.append("Limit\(limitNames[limit.resource] ?? "?")=\(span(limit.soft)):\(span(limit.hard))")
     }
     return lines
+}
+
+private func target(_ target: OutputTarget) -> String {
+    switch target {
+    case .journal: "journal"
+    case .inherit: "inherit"
+    case .null: "null"
+    case .file(let path): "file:" + doubled(path, "%")
+    case .append(let path): "append:" + doubled(path, "%")
+    }
 }
 
 /// The resource numbers of setrlimit(2).

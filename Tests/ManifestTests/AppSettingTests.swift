@@ -230,6 +230,21 @@ struct AppSettingTests {
         }
     }
 
+    @Test("StandardOutput= and StandardError= accept the journal, /dev/null and files with normalized absolute paths (L56)")
+    func output() throws {
+        let none = try accepted("App", "UMask=0")
+        #expect(none.standardOutput == .journal && none.standardError == .inherit)
+        let manifest = try accepted("App", "StandardOutput=append:/var/log/%p", "StandardError=file:/tmp/a b")
+        #expect(manifest.standardOutput == .append("/var/log/app"))
+        #expect(manifest.standardError == .file("/tmp/a b"))
+        for (text, target) in [("journal", OutputTarget.journal), ("inherit", .inherit), ("null", .null)] {
+            #expect(try accepted("App", "StandardOutput=\(text)").standardOutput == target)
+        }
+        for value in ["tty", "file:", "file:a", "append:/a/../b", "truncate:/a", "file:/", "Journal", "fd:1"] {
+            try expectRefused("App", "StandardError", value, "journal, inherit, null, file:PATH or append:PATH")
+        }
+    }
+
     @Test("UMask=, OOMScoreAdjust= and NoNewPrivileges= accept values in their range only")
     func numbers() throws {
         #expect(try accepted("App", "UMask=0077").umask == 0o077)

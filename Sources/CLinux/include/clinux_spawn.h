@@ -59,6 +59,11 @@ struct clinux_spawn_request {
     bool ignore_sigpipe;
     int cgroup;      // the folder of a cgroup, or -1
     int standard[3]; // -1: /dev/null
+    /// A file that the child opens for writing instead, before it changes its user, or NULL; with these flags of open(2) in addition.
+    const char *standard_path[3];
+    int standard_flags[3];
+    /// Standard error is a duplicate of standard output.
+    bool error_is_output;
     const int *passed;
     size_t passed_count;
     /// Whether the child gets a copy of the memory (as with fork) instead of sharing it: see spawn.c.

@@ -9,6 +9,7 @@ func prepareProcess(_ memory: OwnMemory) throws {
     signal(SIGPIPE, SIG_IGN)
     // Another program opens a file of an app while `LockSearch` has a lease for it.
     signal(SIGIO, SIG_IGN)
+    shareStandardError()
     raiseDescriptorLimit()
     let limit = maximumDescriptors()
     guard limit >= leastDescriptors else {
@@ -18,6 +19,14 @@ func prepareProcess(_ memory: OwnMemory) throws {
     }
     memory.boundHeap()
     lock(memory)
+}
+
+/// Apps open the file of the daemon's standard error again, and write at its end. Without O_APPEND the daemon would overwrite that.
+private func shareStandardError() {
+    let flags = fcntl(2, F_GETFL)
+    var about = stat()
+    guard flags >= 0, fstat(2, &about) == 0, about.st_mode & S_IFMT == S_IFREG else { return }
+    _ = fcntl(2, F_SETFL, flags | O_APPEND)
 }
 
 /// Keeps what the daemon uses of its code and data in memory. While the machine thrashes, to read a page of its own code again takes

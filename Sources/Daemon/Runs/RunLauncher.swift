@@ -26,7 +26,7 @@ final class RunLauncher {
         }
     }
 
-    private let context: DaemonContext
+    let context: DaemonContext
     /// The part of the environment of a user's daemon that its apps inherit, as `NAME=value`.
     private let inheritedEnvironment: [String]
 
@@ -82,9 +82,7 @@ final class RunLauncher {
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
         request.passedDescriptors = sockets + context.stored.passed(to: app)
-        let output = outputStream(app)
-        request.standardOutput = output
-        request.standardError = output
+        setOutput(of: &request, manifest)
         do {
             try run.start(request)
         } catch {
@@ -135,31 +133,6 @@ final class RunLauncher {
             context.journal.logWarning("\(error)", app: app)
             return nil
         }
-    }
-
-    // MARK: Output
-
-    /// Where the app's standard output and error go: to journald under the app's ID, or to the daemon's standard error.
-    /// `nil`: to /dev/null.
-    private func outputStream(_ app: AppID) -> SharedDescriptor? {
-        do {
-            if context.journal.usesJournald, let stream = try JournalStream.open(identifier: app.name) {
-                return SharedDescriptor(stream)
-            }
-            return try ownStandardError()
-        } catch {
-            context.journal.logWarning("its output is dropped: \(error)", app: app)
-            return nil
-        }
-    }
-
-    /// A descriptor of the daemon's standard error, so that output reaches it without the daemon.
-    private func ownStandardError() throws -> SharedDescriptor {
-        // A terminal is opened again, only for writing: its descriptor would let the app read what is typed.
-        if isatty(2) == 1 { return SharedDescriptor(try Descriptor.open("/proc/self/fd/2", O_WRONLY | O_NOCTTY)) }
-        let copy = fcntl(2, F_DUPFD_CLOEXEC, 3)
-        guard copy >= 0 else { throw SystemError(call: "fcntl F_DUPFD_CLOEXEC", errno: errno) }
-        return SharedDescriptor(Descriptor(adopting: copy))
     }
 
     // MARK: The request
