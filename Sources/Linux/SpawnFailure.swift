@@ -52,9 +52,10 @@ package enum MissingInterpreter: Equatable {
             self = .loader
             return
         }
-        let line = firstBytes.dropFirst(2).prefix { $0 != "\n" }
-        let name = line.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
-        self = .script(String(name))
+        // By bytes, as the kernel reads it: a Swift character can contain "\r" and a line feed.
+        let line = firstBytes.utf8.dropFirst(2).prefix { $0 != 0x0a }
+        let name = line.drop { $0 == 0x20 || $0 == 0x09 }.prefix { $0 != 0x20 && $0 != 0x09 }
+        self = .script(String(decoding: Array(name), as: UTF8.self))
     }
 }
 
@@ -105,6 +106,9 @@ package struct SpawnFailure: Error, Equatable {
         switch (stage, errno) {
         case (.executable, ENOENT):
             switch missingInterpreter {
+            case .script(let name) where name.utf8.last == 0x0d:
+                return "its #! line ends with a carriage return, which belongs to the name of the interpreter then; expected a "
+                    + "line feed alone"
             case .script(let name): return "its interpreter \(name.printable()) does not exist"
             case .loader: return "the file exists, but its program loader does not"
             case nil: return text

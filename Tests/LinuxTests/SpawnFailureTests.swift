@@ -54,6 +54,15 @@ struct SpawnFailureTests {
         #expect(failure.sentence == "cannot execute \(script): its interpreter /no/such/interpreter does not exist")
     }
 
+    @Test("a #! line that ends with CR LF is reported as such")
+    func carriageReturn() throws {
+        let scratch = try Scratch()
+        let script = try scratch.file("script", "#!/bin/sh\r\necho hello\r\n", mode: 0o755)
+        let failure = try failure(SpawnRequest(executable: script))
+        #expect(failure.missingInterpreter == .script("/bin/sh\r"))
+        #expect(failure.sentence.hasPrefix("cannot execute \(script): its #! line ends with a carriage return"))
+    }
+
     @Test("a file that is no program, and one that is not executable, are reported")
     func notAProgram() throws {
         let scratch = try Scratch()
