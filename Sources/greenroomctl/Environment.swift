@@ -6,6 +6,9 @@ package struct Environment: Sendable {
     package var isRoot: Bool
     /// The value of an environment variable.
     package var variable: @Sendable (String) -> String?
+    package var userID: UInt32 = 0
+    /// Whether a file exists.
+    package var exists: @Sendable (String) -> Bool = { _ in false }
     /// Where relative paths start.
     package var workingDirectory = "/"
 
@@ -17,6 +20,8 @@ package struct Environment: Sendable {
     package static let ofProcess: Environment = {
         var environment = Environment(
             isRoot: geteuid() == 0, variable: { name in getenv(name).map { String(cString: $0) } })
+        environment.userID = geteuid()
+        environment.exists = { access($0, F_OK) == 0 }
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         if getcwd(&buffer, buffer.count) != nil {
             environment.workingDirectory = String(
@@ -68,9 +73,12 @@ package struct Endpoint: Equatable, Sendable {
         }
     }
 
-    /// The same folder as the daemon's (`Folders`). Without a session, XDG_RUNTIME_DIR is not set.
+    /// The same folder as the daemon's (`Folders`). Without a session, XDG_RUNTIME_DIR is not set. Programs that start others with few
+    /// variables do not set it within a session either: then the daemon of the session is meant, if there is one.
     private static func userRuntime(_ environment: Environment) -> String? {
-        (environment.folder("XDG_RUNTIME_DIR") ?? environment.folder("HOME").map { $0 + "/.cache" })
+        let session = "/run/user/\(environment.userID)/greenroom"
+        if environment.folder("XDG_RUNTIME_DIR") == nil, environment.exists(session + "/bus") { return session }
+        return (environment.folder("XDG_RUNTIME_DIR") ?? environment.folder("HOME").map { $0 + "/.cache" })
             .map { $0 + "/greenroom" }
     }
 

@@ -221,6 +221,18 @@ struct EndpointTests {
         #expect(try endpoint(["list"], ["HOME": "relative", "XDG_RUNTIME_DIR": "/x"]).socket == "/x/greenroom/bus")
     }
 
+    @Test("without XDG_RUNTIME_DIR the daemon of the user's session is selected, if its socket exists")
+    func session() throws {
+        guard case .run(let invocation) = Invocation.parse(["list", "--user"]) else { throw Failure("refused") }
+        var environment = Environment(isRoot: false) { ["HOME": "/home/ada"][$0] }
+        environment.userID = 7
+        #expect(try Endpoint(invocation, environment).socket == "/home/ada/.cache/greenroom/bus")
+        environment.exists = { $0 == "/run/user/7/greenroom/bus" }
+        #expect(try Endpoint(invocation, environment).socket == "/run/user/7/greenroom/bus")
+        environment.variable = { ["HOME": "/home/ada", "XDG_RUNTIME_DIR": "/x"][$0] }
+        #expect(try Endpoint(invocation, environment).socket == "/x/greenroom/bus")
+    }
+
     @Test("without a folder for the user there is an error")
     func noHome() {
         #expect(throws: Failure("Neither XDG_RUNTIME_DIR nor HOME is set; use --runtime DIR or --system.")) {
