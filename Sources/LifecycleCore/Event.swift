@@ -221,6 +221,10 @@ package struct Inspection: Hashable, Sendable {
     package var remaining: RemainingProcesses?
     /// For how long it was ready to run and got no processor, since its launch or its last notice with a deadline (L48).
     package var waited: Duration
+    /// What a launch waits for, as the end of a sentence, with at most `maximumObstacle` bytes: `the PID file /run/x.pid does not exist`.
+    package var obstacle: String?
+
+    package static let maximumObstacle = 512
 
     package init(
         traced: Bool, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil, waited: Duration = .zero

@@ -151,7 +151,7 @@ extension LifecycleCore {
                 backgroundTimeEnded(index, now)
                 assertionEnded(index, now)
             } else {
-                return miss(index, deadline, cpu: inspection.cpu, now)
+                return miss(index, deadline, cpu: inspection.cpu, because: inspection.obstacle, now)
             }
         }
     }
@@ -220,12 +220,16 @@ extension LifecycleCore {
     }
 
     /// Kills a run that missed a deadline. `cpu`: processor time that the run has used, if it was measured.
-    mutating func miss(_ index: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) {
+    /// `obstacle`: see `Inspection`.
+    mutating func miss(
+        _ index: Int, _ deadline: Deadline, cpu: Duration?, because obstacle: String? = nil, _ now: Instant
+    ) {
         let missed = Report.deadlineMissed(apps[index].id, deadline.kind, wake: wakeNumber(index, deadline))
         let assertions = self[run: index].assertions
         let execution = apps[index].execution
         remove(index, deadline)
-        let use = deadlineUse(index, deadline, cpu: cpu, now)
+        var use = deadlineUse(index, deadline, cpu: cpu, now)
+        if deadline.kind == .launch { use.obstacle = obstacle }
         switch deadline.kind {
         case .launch, .background, .watchdog, .thaw:
             kill(index, .missedDeadline(use), .missedDeadline, reporting: missed, now)

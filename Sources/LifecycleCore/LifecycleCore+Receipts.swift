@@ -173,7 +173,8 @@ private struct Verdict {
         switch cause {
         case .missedDeadline(let use):
             self.init(
-                .watchdog, Receipt.Code.missedDeadline, "Killed: \(use.failure)\(use.unseen)\(use.usedCPU).",
+                .watchdog, Receipt.Code.missedDeadline,
+                "Killed: \(use.failure)\(use.unseen)\(use.unmet)\(use.usedCPU).",
                 deadline: use)
         case .leakedTasks(let names, let use):
             self.init(
@@ -251,6 +252,9 @@ extension Receipt.DeadlineUse {
     fileprivate var unseen: String {
         hiddenSockets.map { "; whether it listens could not be seen (Type=listening): \($0.phrase)" } ?? ""
     }
+
+    /// The condition of a launch that was not met.
+    fileprivate var unmet: String { obstacle.map { "; \($0)" } ?? "" }
 
     /// The time that the app had, in words.
     private var allowedTime: String {

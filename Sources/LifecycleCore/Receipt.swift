@@ -41,6 +41,8 @@ package struct Receipt: Hashable, Sendable {
         package var credited: Duration
         /// Of a launch with `Type=listening`: what could not be examined, so that the daemon may have missed that it listens.
         package var hiddenSockets: HiddenSockets?
+        /// Of a launch: what it waited for (`Inspection.obstacle`).
+        package var obstacle: String?
 
         package init(
             what: DeadlineKind, allowed: Duration, wall: Duration, cpu: Duration?, credited: Duration = .zero

@@ -107,7 +107,8 @@ package struct SpawnFailure: Error, Equatable {
         case (.executable, ENOENT):
             switch missingInterpreter {
             case .script(let name) where name.utf8.last == 0x0d:
-                return "its #! line ends with a carriage return, which belongs to the name of the interpreter then; expected a "
+                return
+                    "its #! line ends with a carriage return, which belongs to the name of the interpreter then; expected a "
                     + "line feed alone"
             case .script(let name): return "its interpreter \(name.printable()) does not exist"
             case .loader: return "the file exists, but its program loader does not"

@@ -58,6 +58,26 @@ struct ForkingTests {
         try daemon.waitUntil("app", is: "notRunning")
     }
 
+    @Test("a launch that is not finished names what it waits for")
+    func obstacles() throws {
+        for (script, problem) in [
+            ("sleep 1000", "; its first process has not exited (Type=forking)"),
+            ("sleep 1000 &", "/pid does not exist"),
+            ("echo x1 > $ROOT/pid; sleep 1000 &", "/pid has no process ID: 'x1'"),
+            ("echo 1 > $ROOT/pid; sleep 1000 &", "/pid names process 1, which is not a process of the app"),
+        ] {
+            let daemon = try daemon(script, "[Lifecycle]\nLaunchDeadlineSec=500ms")
+            let answer = try daemon.launch("app")
+            #expect(answer["lastReceipt"]?["explanation"]?.stringValue?.contains(problem) == true, "\(answer)")
+        }
+    }
+
+    @Test("blanks around the number in the PID file do not count")
+    func padded() throws {
+        let daemon = try daemon("sleep 1000 & printf '   %d \\r\\n' $! > $ROOT/pid")
+        #expect(try daemon.launch("app")["state"]?.stringValue == "active")
+    }
+
     @Test("a first process that exits with an error, or leaves no process, has not launched the app")
     func fails() throws {
         for (script, status) in [("sleep 1000 & exit 3", 3), ("exit 0", 0)] as [(String, Int64)] {

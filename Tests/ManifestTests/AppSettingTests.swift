@@ -230,7 +230,9 @@ struct AppSettingTests {
         }
     }
 
-    @Test("StandardOutput= and StandardError= accept the journal, /dev/null and files with normalized absolute paths (L56)")
+    @Test(
+        "StandardOutput= and StandardError= accept the journal, /dev/null and files with normalized absolute paths (L56)"
+    )
     func output() throws {
         let none = try accepted("App", "UMask=0")
         #expect(none.standardOutput == .journal && none.standardError == .inherit)

@@ -18,6 +18,22 @@ extension RunController {
     /// The kernel's pids have at most seven digits.
     private static let maximumPIDFile = 64
 
+    private enum MainPID {
+        case pid(Int32)
+        /// The end of a sentence.
+        case problem(String)
+    }
+
+    /// Why the launch is not finished, as the end of a sentence.
+    var forkingObstacle: String? {
+        guard manifest.policy.readiness == .forked, context.events.isLaunching(id) else { return nil }
+        guard firstExit != nil else {
+            return process == nil ? nil : "its first process has not exited (Type=forking)"
+        }
+        guard process == nil, case .problem(let problem) = readPIDFile() else { return nil }
+        return problem
+    }
+
     /// Waits for the main process after the first process has exited without an error. The launch deadline bounds the wait.
     /// - Returns: whether the run continues without the first process.
     func awaitsForked(_ exit: FirstExit) -> Bool {
@@ -35,7 +51,7 @@ extension RunController {
                     self.endWithFirstProcess()
                     return true
                 }
-                guard let pid = self.pidFromFile() else { return false }
+                guard case .pid(let pid) = self.readPIDFile() else { return false }
                 self.setMainProcess(toMember: pid)
             }
             guard self.process != nil else { return false }
@@ -54,13 +70,27 @@ extension RunController {
         exited(exit.status, cpu: exit.cpu, peakMemory: exit.peakMemory, isFinal: true)
     }
 
-    /// The pid in `PIDFile=`, if it belongs to a process of the group: an older file may name any process.
-    private func pidFromFile() -> Int32? {
-        guard let path = manifest.pidFile,
-            let bytes = (try? readFileIfPresent(at: path, limit: Self.maximumPIDFile)) ?? nil,
-            let pid = Int32(String(decoding: bytes.prefix { $0 != 10 && $0 != 32 }, as: UTF8.self)),
-            pid > 0, (try? enclosure.contains(pid)) ?? false
-        else { return nil }
-        return pid
+    /// The pid in `PIDFile=`, if it belongs to a process of the group: an older file may name any process. Blanks before and after
+    /// the number do not count, as in systemd.
+    private func readPIDFile() -> MainPID {
+        let path = manifest.pidFile ?? ""
+        let file = "the PID file \(path.printable())"
+        let bytes: [UInt8]?
+        do {
+            bytes = try readFileIfPresent(at: path, limit: Self.maximumPIDFile)
+        } catch {
+            return .problem("\(file) cannot be read: \(error)")
+        }
+        guard let bytes else { return .problem("\(file) does not exist") }
+        let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
+        let number = String(
+            decoding: bytes.drop { blanks.contains($0) }.prefix { !blanks.contains($0) }, as: UTF8.self)
+        guard let pid = Int32(number), pid > 0 else {
+            return .problem("\(file) has no process ID: '\(number.printable())'")
+        }
+        guard (try? enclosure.contains(pid)) ?? false else {
+            return .problem("\(file) names process \(pid), which is not a process of the app")
+        }
+        return .pid(pid)
     }
 }

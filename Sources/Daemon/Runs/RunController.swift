@@ -273,6 +273,7 @@ final class RunController {
             traced: isTraced, cpu: cpu, memory: measurement?.footprint.bytes ?? 0,
             remaining: hasExited ? remaining : nil, waited: waitedSinceNotice)
         inspection.uncertainty = measurement?.uncertainty ?? 0
+        inspection.obstacle = forkingObstacle?.printable(upTo: Inspection.maximumObstacle)
         send(.inspected(inspection))
     }
 

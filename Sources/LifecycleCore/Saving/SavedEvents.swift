@@ -185,6 +185,7 @@ extension Inspection: SavedRecord {
         try coder.optional(4, &remaining)
         try coder.field(5, &waited)
         try coder.sparseSize(6, &uncertainty)
+        try coder.optional(7, &obstacle)
     }
 }
 

@@ -40,6 +40,7 @@ extension Receipt.DeadlineUse: SavedRecord {
         try coder.optional(4, &cpu)
         try coder.field(5, &credited)
         try coder.optional(6, &hiddenSockets)
+        try coder.optional(7, &obstacle)
     }
 }
 
