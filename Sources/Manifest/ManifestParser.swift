@@ -83,6 +83,12 @@ extension AppManifest {
         if group != nil, user == nil {
             diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")
         }
+        let modes = BackgroundModes.named.filter { $0.mode != .push && $0.mode != .fetch }
+        for mode in modes where policy.backgroundModes.contains(mode.mode) {
+            diagnostics.warn(
+                location("BackgroundModes"),
+                "BackgroundModes=\(mode.name) has no effect yet: it does not keep the app awake")
+        }
         checkWaking(reader, file, &diagnostics)
         checkProcessor(reader, file, &diagnostics)
         checkSockets(reader, file, &diagnostics)

@@ -195,6 +195,9 @@ struct SettingsReader<Values> {
             return "key '\(other.key)' belongs in section [\(other.section)]; it is ignored in section [\(section)]"
         }
         guard mayBeQuoted else { return "unknown key in section [\(section)]" }
+        if let use = serviceKeys[assignment.key] {
+            return "unknown key '\(assignment.key)' in section [\(section)]; \(use)"
+        }
         // Keys of the same section come first: of several equally similar keys the first is suggested.
         let ordered = settings.filter { $0.section == section } + settings.filter { $0.section != section }
         let near = nearest(assignment.key, among: ordered.map(\.key))

@@ -53,6 +53,27 @@ struct DiagnosticTests {
         #expect(reading.manifest?.umask == 0o022)
     }
 
+    @Test("a key of a service of systemd is a warning that names the key for its purpose")
+    func serviceKey() throws {
+        let lines = try read(manifest("App", "Restart=always", "ExecStartPre=/bin/a", "TimeoutStopSec=3")).lines
+        #expect(
+            lines == [
+                "a.app:4:1: warning: unknown key 'Restart' in section [App]; use 'Relaunch' in section [App]",
+                "a.app:5:1: warning: unknown key 'ExecStartPre' in section [App]; let 'ExecStart' in section [App] be a script "
+                    + "that ends with exec",
+                "a.app:6:1: warning: unknown key 'TimeoutStopSec' in section [App]; use 'TerminateDeadlineSec' in section "
+                    + "[Lifecycle]",
+            ])
+    }
+
+    @Test("a background mode that has no effect is a warning")
+    func modes() throws {
+        #expect(
+            try read(manifest("Lifecycle", "BackgroundModes=push audio")).lines == [
+                "a.app:4:1: warning: BackgroundModes=audio has no effect yet: it does not keep the app awake"
+            ])
+    }
+
     @Test("a key of another section is a warning that names the section")
     func otherSection() throws {
         #expect(
