@@ -5,6 +5,8 @@ import Manifest
 /// The environment of a new process (docs: “What an app is given”).
 struct LaunchEnvironment {
     var manifest: AppManifest
+    /// What the files of `EnvironmentFile=` contain.
+    var files: [String] = []
     var launch: Launch
     /// The user of the app; `nil`: the daemon's.
     var user: UserRecord?
@@ -42,14 +44,15 @@ struct LaunchEnvironment {
         environment.filter { entry in !daemonVariables.contains { entry.hasPrefix($0) } }
     }
 
-    /// `NAME=value` each, one for each name. The manifest overrides what is inherited, the request that launches the app overrides
+    /// `NAME=value` each, one for each name. The manifest overrides what is inherited, its files
+    /// override its `Environment=`, the request that launches the app overrides
     /// the manifest, and greenroomd's own variables override both.
     func entries(folders: Folders) -> [String] {
         var all = inherited.isEmpty ? [Self.path] : inherited
         if let user {
             all += ["HOME=\(user.home)", "LOGNAME=\(user.name)", "USER=\(user.name)", "SHELL=\(user.shell)"]
         }
-        all += manifest.environment + launch.environment
+        all += manifest.environment + files + launch.environment
         all.append("GREENROOM_APP=\(manifest.id)")
         if let marker { all.append(marker) }
         all.append("GREENROOM_LAUNCH_STATE=\(launch.state == .foreground ? "inactive" : "background")")

@@ -7,6 +7,8 @@ package struct AppManifest: Hashable, Sendable {
     package var name: String
     /// The program's absolute path and its arguments.
     package var exec: [String] = []
+    /// The words of `exec` in which variables are replaced, by their position. `exec` has them as they are written.
+    package var commandWords: [Int: CommandWord] = [:]
     package var policy = AppPolicy()
     /// The file that names the main process of an app with `Type=forking`: an absolute path.
     package var pidFile: String?
@@ -17,6 +19,7 @@ package struct AppManifest: Hashable, Sendable {
     package var workingDirectory: String?
     /// Assignments of the form `NAME=value`.
     package var environment: [String] = []
+    package var environmentFiles: [EnvironmentFile] = []
     /// Directories relative to the base directories that systemd.exec(5) defines for these settings.
     package var stateDirectory: [String] = []
     package var cacheDirectory: [String] = []

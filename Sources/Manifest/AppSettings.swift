@@ -19,7 +19,7 @@ extension AppManifest {
             Setting(
                 section: "App", key: "ExecStart", expected: "the absolute path of a program and its arguments",
                 apply: { manifest, text throws(ValueError) in try manifest.applyCommand(text, specifiers) },
-                reset: { manifest, _ in manifest.exec = [] }),
+                reset: { manifest, _ in (manifest.exec, manifest.commandWords) = ([], [:]) }),
             .value("App", "Type", "simple, exec, notify, forking or listening", \.policy.readiness) {
                 text throws(ValueError) -> AppPolicy.Readiness? in
                 if text == "oneshot" {
@@ -41,6 +41,7 @@ extension AppManifest {
             .list(
                 "App", "Environment", "assignments such as NAME=value", \.environment, maximum: 1024, specifiers
             ) { isEnvironmentEntry($0) ? $0 : nil },
+            environmentFile(specifiers),
             .value("App", "OOMScoreAdjust", "a number from -1000 to 1000", \.oomScoreAdjust) {
                 // The return type is explicit: with one Optional level less, an invalid number would mean "not set".
                 text -> Int?? in
@@ -101,6 +102,21 @@ extension AppManifest {
             output("StandardError", \.standardError, specifiers),
             .value("App", "UMask", "an octal number up to 0777", \.umask) { parseOctal($0, upTo: 0o777) },
         ]
+    }
+
+    private static func environmentFile(_ specifiers: Specifiers) -> Setting<AppManifest> {
+        Setting(
+            section: "App", key: "EnvironmentFile", expected: "a normalized absolute path, with - if it may be missing"
+        ) {
+            manifest, text throws(ValueError) in
+            let isOptional = text.utf8.first == UInt8(ascii: "-")
+            let path = try specifiers.expanded(isOptional ? String(text.dropFirst()) : text)
+            guard isNormalizedPath(path) else { throw ValueError() }
+            guard manifest.environmentFiles.count < 64 else { throw ValueError(problem: "more than 64 files") }
+            manifest.environmentFiles.append(EnvironmentFile(path: path, isOptional: isOptional))
+        } reset: { manifest, _ in
+            manifest.environmentFiles = []
+        }
     }
 
     private static func output(

@@ -1,7 +1,7 @@
 /// `ExecStart=` (systemd.service(5), "Command lines").
 ///
-/// Only one command is supported. Prefixes, several commands and variables, which systemd would interpret, are errors: the
-/// program would otherwise receive them as plain text.
+/// Only one command is supported. Prefixes and several commands, which systemd would interpret, are errors: the program would
+/// otherwise receive them as plain text.
 extension AppManifest {
     mutating func applyCommand(_ text: String, _ specifiers: Specifiers) throws(ValueError) {
         let words = try splitWords(text)
@@ -11,15 +11,18 @@ extension AppManifest {
         }
         let bytes = Array(text.utf8)
         var command: [String] = []
+        var variables: [Int: CommandWord] = [:]
         var size = 0
         for word in words {
             guard !isSeparator(bytes, word.offset) else {
                 throw ValueError(
                     problem: "several commands are not supported; '\\;' is a literal semicolon", offset: word.offset)
             }
+            var found: CommandWord?
             let argument = try word.mapped { text throws(ValueError) in
-                try specifiers.expanded(withoutVariables(text))
+                try Self.argument(text, specifiers, isProgram: command.isEmpty, &found)
             }
+            if let found { variables[command.count] = found }
             guard argument.utf8.count <= longestArgument else {
                 let size = argument.utf8.count
                 throw ValueError(
@@ -32,6 +35,22 @@ extension AppManifest {
             command.append(argument)
         }
         exec = command
+        commandWords = variables
+    }
+
+    /// - Parameter variables: receives the word if it has variables.
+    private static func argument(
+        _ text: String, _ specifiers: Specifiers, isProgram: Bool, _ variables: inout CommandWord?
+    ) throws(ValueError) -> String {
+        // The name of an instance may contain "$", which begins no variable: what specifiers bring in is text.
+        let (word, literal) = try CommandWord.parse(text)
+        guard var word else { return try specifiers.expanded(literal) }
+        if isProgram { throw ValueError(problem: "invalid value \(quoted(text)): the program has no variables") }
+        for (index, part) in word.parts.enumerated() {
+            if case .text(let text) = part { word.parts[index] = .text(try specifiers.expanded(text)) }
+        }
+        variables = word
+        return word.written
     }
 
     private func checkProgram(_ words: [Word], _ specifiers: Specifiers) throws(ValueError) {

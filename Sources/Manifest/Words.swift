@@ -123,22 +123,3 @@ private struct WordSplitter {
         word += encoded
     }
 }
-
-/// Replaces `$$` by a dollar sign. Variables are errors because they are not expanded.
-func withoutVariables(_ text: String) throws(ValueError) -> String {
-    let sign = UInt8(ascii: "$")
-    guard text.utf8.contains(sign) else { return text }
-    var result: [UInt8] = []
-    // Whether the previous byte was the first of a pair.
-    var isOpen = false
-    for byte in text.utf8 {
-        if isOpen, byte != sign { break }
-        isOpen = byte == sign && !isOpen
-        if !isOpen { result.append(byte) }
-    }
-    guard !isOpen else {
-        throw ValueError(
-            problem: "invalid value \(quoted(text)): variables are not supported, and a literal $ is $$")
-    }
-    return String(decoding: result, as: UTF8.self)
-}

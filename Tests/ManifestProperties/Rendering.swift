@@ -28,7 +28,7 @@ private func app(_ manifest: AppManifest) -> [String] {
         "KillMode=\(policy.killMode.rawValue)",
         "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",
         "NotifyAccess=\(manifest.notifyAccess.rawValue)", "Role=\(policy.role.rawValue)",
-        "ExecStart=" + manifest.exec.map { quoted(doubled($0, "$")) }.joined(separator: " "),
+        "ExecStart=" + command(manifest).joined(separator: " "),
     ]
     for (key, words) in [
         ("SupplementaryGroups", manifest.supplementaryGroups), ("Environment", manifest.environment),
@@ -39,6 +39,9 @@ private func app(_ manifest: AppManifest) -> [String] {
         ("PIDFile", manifest.pidFile), ("User", manifest.user), ("Group", manifest.group),
         ("WorkingDirectory", manifest.workingDirectory),
     ] { lines += value.map { [line(key, doubled($0, "%"))] } ?? [] }
+    lines += manifest.environmentFiles.map {
+        line("EnvironmentFile", ($0.isOptional ? "-" : "") + doubled($0.path, "%"))
+    }
     if let state = policy.launchAtStart {
         lines.append("LaunchAtStart=\(state == .foreground ? "foreground" : "background")")
     }
@@ -49,6 +52,12 @@ private func app(_ manifest: AppManifest) -> [String] {
         lines.append("Limit\(limitNames[limit.resource] ?? "?")=\(span(limit.soft)):\(span(limit.hard))")
     }
     return lines
+}
+
+private func command(_ manifest: AppManifest) -> [String] {
+    manifest.exec.enumerated().map { index, word in
+        quoted(manifest.commandWords[index] == nil ? doubled(word, "$") : word)
+    }
 }
 
 private func target(_ target: OutputTarget) -> String {

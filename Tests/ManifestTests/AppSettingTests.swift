@@ -65,11 +65,56 @@ struct AppSettingTests {
         try refuse("/bin/a b ;", at: 9, "several commands are not supported")
         try refuse("/bin/a %d", at: 7, "%d is no specifier that is supported")
         try refuse("/bin/%", "incomplete specifier")
-        try refuse("/bin/a  ${B}", at: 8, "variables are not supported")
-        try refuse("/bin/a x$B", at: 7, "variables are not supported")
+        for word in ["x$B", "$B.", "${", "${B", "${}", "${1}", "${B:-c}", "$", "$1"] {
+            try refuse("/bin/a  \(word)", at: 8, "a variable is ${NAME}, or $NAME as a word of its own")
+        }
+        try refuse("/bin/${B}", "the program has no variables")
         try refuse("/bin/a \"b", at: 7, "missing closing quote")
         try refuse("/bin/a b\\q", at: 8, "invalid escape '\\q'")
         try refuse("/bin/a \(String(repeating: "a", count: 131_072))", at: 7, "argument of 131072 bytes")
+    }
+
+    @Test("${NAME} is replaced within a word, and $NAME by any number of words")
+    func variables() throws {
+        let manifest = try #require(
+            try read("[App]\nExecStart=/bin/a ${A} x${B}y$$${A}%p '$L' $E \"${E}\" $$A\n").manifest)
+        let environment = ["A=1 2", "B= b=c ", "L=one 'two three'", "X=9"]
+        #expect(
+            manifest.command(environment) == ["/bin/a", "1 2", "x b=c y$1 2a", "one", "two three", "", "$A"])
+        #expect(manifest.exec.prefix(3) == ["/bin/a", "${A}", "x${B}y$$${A}a"])
+        #expect(manifest.command(["L=it's"]).dropFirst(3) == ["it's", "", "$A"])
+    }
+
+    @Test("EnvironmentFile= accepts paths, and reads assignments as systemd does")
+    func environmentFiles() throws {
+        let manifest = try accepted("App", "EnvironmentFile=/etc/default/%p", "EnvironmentFile=-/a")
+        #expect(
+            manifest.environmentFiles == [
+                EnvironmentFile(path: "/etc/default/a", isOptional: false),
+                EnvironmentFile(path: "/a", isOptional: true),
+            ])
+        #expect(try accepted("App", "EnvironmentFile=/a", "EnvironmentFile=").environmentFiles.isEmpty)
+        for value in ["a", "-", "--/a", "/a/../b"] { try expectRefused("App", "EnvironmentFile", value) }
+        let text = """
+            # A=comment
+              ; B=comment
+            A=1
+             B =  two  words \r
+            C="a \\"b\\" \\x $D" 'c\\d'
+            D=a"b
+            E=a\\ \\
+            b
+            F=
+            no assignment
+            1G=x
+            H='two
+            lines'
+            I=last
+            """
+        #expect(
+            EnvironmentFile.entries(Array(text.utf8)) == [
+                "A=1", "B=two  words", "C=a \"b\" \\x $Dc\\d", "D=a\"b", "E=a b", "F=", "H=two\nlines", "I=last",
+            ])
     }
 
     @Test("a second ExecStart= is an error unless an empty one resets the first")
@@ -237,7 +282,7 @@ struct AppSettingTests {
         let none = try accepted("App", "UMask=0")
         #expect(none.standardOutput == .journal && none.standardError == .inherit)
         let manifest = try accepted("App", "StandardOutput=append:/var/log/%p", "StandardError=file:/tmp/a b")
-        #expect(manifest.standardOutput == .append("/var/log/app"))
+        #expect(manifest.standardOutput == .append("/var/log/a"))
         #expect(manifest.standardError == .file("/tmp/a b"))
         for (text, target) in [("journal", OutputTarget.journal), ("inherit", .inherit), ("null", .null)] {
             #expect(try accepted("App", "StandardOutput=\(text)").standardOutput == target)

@@ -119,11 +119,12 @@ struct DiagnosticTests {
     @Test("locations are correct on continuation lines, after multibyte characters and after a byte order mark")
     func locations() throws {
         let reading = try read(
-            "\u{feff}[App]\nExecStart=/bin/app \\\n  ä \\\n# no\n  $x\n\tType \t=  \tx\nEnvironment=\\\n\\\n A=1 \\\n \"B\"\n"
+            "\u{feff}[App]\nExecStart=/bin/app \\\n  ä \\\n# no\n  x$x\n\tType \t=  \tx\nEnvironment=\\\n\\\n A=1 \\\n \"B\"\n"
         )
         #expect(
             reading.lines == [
-                "a.app:5:3: error: ExecStart=: invalid value '$x': variables are not supported, and a literal $ is $$; "
+                "a.app:5:3: error: ExecStart=: invalid value 'x$x': a variable is ${NAME}, or $NAME as a word of its own, and a "
+                    + "literal $ is $$; "
                     + "expected the absolute path of a program and its arguments",
                 "a.app:6:12: error: Type=: invalid value 'x'; expected simple, exec, notify, forking or listening",
                 "a.app:10:2: error: Environment=: invalid value 'B'; expected assignments such as NAME=value",

@@ -78,11 +78,11 @@ struct WordTests {
         #expect(throws: ValueError.self) { try splitWords("\\\u{301}") }
     }
 
-    @Test("$$ is a literal sign, and variables are errors")
+    @Test("$$ is a literal sign; any other begins a variable")
     func signs() throws {
-        #expect(try withoutVariables("$$a%") == "$a%")
-        for text in ["$", "$A", "a${B}", "$$$"] {
-            #expect(throws: ValueError.self, "\(text)") { try withoutVariables(text) }
+        #expect(try CommandWord.parse("$$a%").literal == "$a%")
+        for text in ["$", "a$A", "a${B", "$$$"] {
+            #expect(throws: ValueError.self, "\(text)") { try CommandWord.parse(text) }
         }
     }
 }

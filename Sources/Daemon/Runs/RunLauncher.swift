@@ -9,6 +9,8 @@ import Systemd
 final class RunLauncher {
     /// Exit statuses of systemd.exec(5) for what can fail before there is a process.
     private enum Stage {
+        /// systemd has none: it fails before it creates a process.
+        static let environment: Int32 = 1
         static let sockets: Int32 = 202
         static let notifySocket: Int32 = 207
         static let user: Int32 = 217
@@ -52,6 +54,7 @@ final class RunLauncher {
         let manifest = shared.value
         let sockets = try step(Stage.sockets) { try context.sockets.passed(to: app) }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
+        let files = try step(Stage.environment) { try environmentFiles(manifest) }
         try prepareDirectories(manifest, user)
         let inbox = Inbox(of: app, in: context.inboxes, owner: user?.owner)
         try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
@@ -77,7 +80,7 @@ final class RunLauncher {
             throw Failure(Stage.notifySocket, error)
         }
         let environment = LaunchEnvironment(
-            manifest: manifest, launch: launch, user: user?.record, notifySocket: socket.path,
+            manifest: manifest, files: files, launch: launch, user: user?.record, notifySocket: socket.path,
             busAddress: run.connections.address, inbox: inbox.path,
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
@@ -113,6 +116,18 @@ final class RunLauncher {
         }
     }
 
+    private func environmentFiles(_ manifest: AppManifest) throws -> [String] {
+        var entries: [String] = []
+        for file in manifest.environmentFiles {
+            guard let bytes = try readFileIfPresent(at: file.path, limit: EnvironmentFile.maximumSize) else {
+                if file.isOptional { continue }
+                throw Problem("the environment file \(file.path.printable()) does not exist")
+            }
+            entries += EnvironmentFile.entries(bytes)
+        }
+        return entries
+    }
+
     private func makeSocket(_ id: RunID, _ user: AppUser?) throws -> NotifySocket {
         let path = context.folders.notifySockets + "/\(id)"
         do {
@@ -140,8 +155,9 @@ final class RunLauncher {
     private func makeRequest(
         _ manifest: AppManifest, _ user: AppUser?, _ environment: [String], _ enclosure: Enclosure
     ) -> SpawnRequest {
+        let command = manifest.command(environment)
         var request = SpawnRequest(
-            executable: manifest.exec[0], arguments: Array(manifest.exec.dropFirst()), environment: environment)
+            executable: command[0], arguments: Array(command.dropFirst()), environment: environment)
         request.workingDirectory =
             manifest.workingDirectory == "~" ? user?.record.home ?? "/" : manifest.workingDirectory
         request.credentials = user?.credentials
