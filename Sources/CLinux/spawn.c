@@ -18,6 +18,7 @@
 #include "clinux_process.h"
 #include "clinux_spawn.h"
 #include "launcher.h"
+#include "spawn_numbers.h"
 #include "syscalls.h"
 
 #include <errno.h>
@@ -38,7 +39,6 @@ enum {
     GUARD_SIZE = 64 * 1024, // one page of any size (4, 16 or 64 KiB)
     FIRST_PASSED = 3,
     FIRST_BYTES = 256, // what the kernel reads of a script (BINPRM_BUF_SIZE)
-    PID_DIGITS = 12,
 };
 
 /// Copies of everything that the child needs. The block is freed after the outcome was read; the request is valid only during
@@ -77,27 +77,6 @@ struct block {
 
 // MARK: The child
 
-/// The exit status that systemd.exec(5) gives to a failure in this stage.
-RAW int exit_status(int stage) {
-    switch (stage) {
-    case CLINUX_STAGE_SIGNALS: return 207;
-    case CLINUX_STAGE_SESSION: return 220;
-    case CLINUX_STAGE_CGROUP: return 219;
-    case CLINUX_STAGE_OOM_SCORE_ADJUST: return 206;
-    case CLINUX_STAGE_STANDARD_INPUT: return 208;
-    case CLINUX_STAGE_STANDARD_OUTPUT: return 209;
-    case CLINUX_STAGE_STANDARD_ERROR: return 222;
-    case CLINUX_STAGE_DESCRIPTORS: return 202;
-    case CLINUX_STAGE_LIMITS: return 205;
-    case CLINUX_STAGE_GROUPS:
-    case CLINUX_STAGE_GROUP: return 216;
-    case CLINUX_STAGE_USER: return 217;
-    case CLINUX_STAGE_WORKING_DIRECTORY: return 200;
-    case CLINUX_STAGE_NO_NEW_PRIVILEGES: return 227;
-    default: return 203;
-    }
-}
-
 CHILD __attribute__((noreturn)) void fail(struct block *block, int stage, long error, size_t index) {
     struct clinux_spawn_report report = {stage, (int32_t)-error, (int32_t)index, 0};
     if (stage == CLINUX_STAGE_EXECUTABLE && error == -ENOENT) {
@@ -112,22 +91,6 @@ CHILD __attribute__((noreturn)) void fail(struct block *block, int stage, long e
     raw3(SYS_write, block->report, &report, sizeof report);
     for (;;)
         raw1(SYS_exit_group, exit_status(stage));
-}
-
-RAW size_t write_number(char *digits, long number) {
-    char reversed[PID_DIGITS * 2];
-    size_t count = 0, length = 0;
-    unsigned long rest = number < 0 ? -(unsigned long)number : (unsigned long)number;
-    do {
-        reversed[count++] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest != 0);
-    if (number < 0)
-        digits[length++] = '-';
-    while (count > 0)
-        digits[length++] = reversed[--count];
-    digits[length] = 0;
-    return length;
 }
 
 /// Resets ignored signals, and ignores SIGPIPE if that is wanted; CLONE_CLEAR_SIGHAND has reset the handlers. All signals stay
