@@ -63,10 +63,15 @@ package struct NotifyDatagram: Equatable, Sendable {
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
         "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID", "X_GREENROOM_IDLE",
     ]
-    /// Keys that systemd defines and that have no meaning here (sd_notify(3), systemd 258).
+    /// Keys that systemd defines, and whose effect a program does not need (sd_notify(3), systemd 258).
     fileprivate static let otherKeys: Set<String> = [
-        "RELOADING", "MONOTONIC_USEC", "NOTIFYACCESS", "FDPOLL", "WATCHDOG_USEC", "BUSERROR", "VARLINKERROR",
-        "MAINPIDFDID", "MAINPIDFD", "RESTART_RESET", "EXIT_STATUS", "INVOCATION_ID",
+        "RELOADING", "MONOTONIC_USEC", "FDPOLL", "BUSERROR", "VARLINKERROR", "EXIT_STATUS", "INVOCATION_ID",
+    ]
+    /// Keys that systemd defines, with what counts here instead: a program that relies on one may be killed.
+    fileprivate static let ignoredKeys: [String: String] = [
+        "WATCHDOG_USEC": "the time of WatchdogSec= counts", "NOTIFYACCESS": "NotifyAccess= of the manifest counts",
+        "MAINPIDFD": "MAINPID= names the main process", "MAINPIDFDID": "MAINPID= names the main process",
+        "RESTART_RESET": "Relaunch= has intervals of its own",
     ]
 
     /// - Parameter bytes: the whole datagram. One that the receiver has truncated must have more than `maximumSize` bytes.
@@ -182,6 +187,7 @@ private struct NotifyReader {
     }
 
     private mutating func recordUnknown(_ key: String) {
+        if let instead = NotifyDatagram.ignoredKeys[key] { return warn("\(key)= was ignored: \(instead)") }
         guard unknownKeys.count < NotifyDatagram.maximumWarnings, !NotifyDatagram.otherKeys.contains(key),
             !unknownKeys.contains(key)
         else { return }

@@ -96,6 +96,9 @@ struct NotifyMessageTests {
         Row("X_GREENROOM_IDLE=yes", [], "X_GREENROOM_IDLE=yes: expected 1 or 0."),
         // Unknown keys are ignored; a line without "=" causes a warning.
         Row("MONOTONIC_USEC=1\nRELOADING=1\nX_OTHER=1\n=1\nready=1", []),
+        // Keys of systemd that a program may rely on.
+        Row("WATCHDOG_USEC=5\nREADY=1", [.ready], "WATCHDOG_USEC= was ignored: the time of WatchdogSec= counts."),
+        Row("NOTIFYACCESS=all", [], "NOTIFYACCESS= was ignored: NotifyAccess= of the manifest counts."),
         Row("READY", [], "'READY' is not an assignment (KEY=VALUE)."),
         Row("READY=1\r\nSTOPPING=1", [.stopping], "READY=1\u{FFFD}: expected 1."),
         Row("STATUS=\u{301}x", [.status("\u{301}x")]),
