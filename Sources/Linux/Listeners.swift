@@ -71,6 +71,8 @@ extension Enclosure {
 extension ProcFS {
     /// How many descriptors of a process are examined.
     private static let mostDescriptors = 1024
+    /// How many threads of a process are examined, some µs each.
+    private static let mostThreads = 1024
     /// How much of a table is read, in bytes. TCP's tables begin with the sockets that listen.
     private static let longestTable = 1 << 20
 
@@ -78,20 +80,37 @@ extension ProcFS {
     /// the process closes meanwhile would stay open.
     /// - Returns: `nil` without the permission to examine it.
     func listens(_ pid: Int32) throws(SystemError) -> Bool? {
-        guard let sockets = try sockets(of: pid) else { return nil }
+        guard let listens = try listens(in: "\(pid)") else { return nil }
+        if listens { return true }
+        // Threads with a descriptor table of their own, and all others if the first thread has ended.
+        guard let process = try Process.open(pid), let search = ThreadSearch(of: process, self) else { return false }
+        var tables = 0
+        for _ in 0..<Self.mostThreads / ThreadSearch.threadsInStep {
+            for thread in search.next() where tables < DescriptorWatch.maximumThreadTables {
+                tables += 1
+                if try self.listens(in: "\(pid)/task/\(thread)") ?? false { return true }
+            }
+            if search.isOver { break }
+        }
+        return false
+    }
+
+    /// - Parameter task: the folder of a process or a thread below /proc.
+    private func listens(in task: String) throws(SystemError) -> Bool? {
+        guard let sockets = try sockets(of: task) else { return nil }
         if sockets.isEmpty { return false }
         for table in ["tcp", "tcp6", "unix"] {
-            guard let bytes = try tableStart("net/\(table)", of: pid) else { continue }
+            guard let bytes = try tableStart("net/\(table)", of: task) else { continue }
             if !sockets.isDisjoint(with: listeningSockets(bytes, isUnix: table == "unix")) { return true }
         }
         return false
     }
 
-    /// Returns the inodes of a process's sockets; `nil` without permission.
-    private func sockets(of pid: Int32) throws(SystemError) -> Set<UInt64>? {
+    /// Returns the inodes of a task's sockets; `nil` without permission.
+    private func sockets(of task: String) throws(SystemError) -> Set<UInt64>? {
         let names: [String]
         do {
-            names = try folderEntries(at: "\(root)/\(pid)/fd")
+            names = try folderEntries(at: "\(root)/\(task)/fd")
         } catch {
             if error.meansGone { return [] }
             if error.errno == EACCES || error.errno == EPERM { return nil }
@@ -100,7 +119,7 @@ extension ProcFS {
         var sockets: Set<UInt64> = []
         var target = [CChar](repeating: 0, count: 64)
         for name in names.prefix(Self.mostDescriptors) {
-            let length = readlink("\(root)/\(pid)/fd/\(name)", &target, target.count)
+            let length = readlink("\(root)/\(task)/fd/\(name)", &target, target.count)
             // With CAP_DAC_OVERRIDE alone the names can be listed, and nothing more.
             if length < 0, errno == EACCES || errno == EPERM { return nil }
             guard length > 0 else { continue }
@@ -112,10 +131,10 @@ extension ProcFS {
     }
 
     /// Reads the start of a table, which the kernel returns in pieces of a page.
-    private func tableStart(_ name: String, of pid: Int32) throws(SystemError) -> [UInt8]? {
+    private func tableStart(_ name: String, of task: String) throws(SystemError) -> [UInt8]? {
         let file: Descriptor
         do {
-            file = try openFile("\(root)/\(pid)/\(name)", O_RDONLY | O_NOCTTY, in: nil)
+            file = try openFile("\(root)/\(task)/\(name)", O_RDONLY | O_NOCTTY, in: nil)
         } catch {
             if error.meansGone || error.errno == EACCES { return nil }
             throw error

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Linux
 
-/// A process that holds a lock, and prints a pid when it does.
-private final class Holder {
+/// A process that holds a lock or a socket, and prints a pid when it does.
+final class Holder {
     let process: Process
     /// The process that holds the lock, the same or a child.
     let pid: Int32
