@@ -89,6 +89,10 @@ struct DropInTests {
         full.limits = [0, 1, 2, 3, 4, 6, 7, 8, 9].map { ResourceLimitSetting(resource: $0, soft: 1, hard: 2) }
         full.supplementaryGroups = ["s"]
         full.environment = ["A=1"]
+        full.environmentFiles = [EnvironmentFile(path: "/e", isOptional: true)]
+        full.standardOutput = .file("/o")
+        full.standardError = .append("/o")
+        full.ignoresSIGPIPE = false
         full.stateDirectory = ["s"]
         full.cacheDirectory = ["c"]
         full.runtimeDirectory = ["r"]
