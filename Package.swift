@@ -51,8 +51,10 @@ let package = Package(
     targets: [
         // The lifecycle core, its simulator and the manifest parser. They do no I/O.
         optimizedLibrary("LifecycleCore"),
-        optimizedLibrary("LifecycleSimulator", ["LifecycleCore", "LoopPolicy"]),
+        optimizedLibrary("LifecycleSimulator", ["Idleness", "LifecycleCore", "LoopPolicy"]),
         library("Manifest", ["LifecycleCore"]),
+        // What the waits of a program's threads say about whether it may be frozen. No I/O either.
+        optimizedLibrary("Idleness"),
 
         // The operating system layer: descriptors, errors and sockets; Linux; libsystemd; jansson.
         .target(name: "CLinux", cSettings: cSettings),
@@ -61,7 +63,7 @@ let package = Package(
         .systemLibrary(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
         library("Posix", ["CLinux"]),
-        library("Linux", ["Posix", "CLinux"]),
+        library("Linux", ["Idleness", "Posix", "CLinux"]),
         // What of the event loop is decided: the table of its sources, their budgets.
         optimizedLibrary("LoopPolicy"),
         library("Systemd", ["LoopPolicy", "Posix", "CSystemd"]),
@@ -69,7 +71,9 @@ let package = Package(
         library("Control", ["Systemd", "JSON"]),
 
         // The daemon, the app library and the programs.
-        library("Daemon", ["LifecycleCore", "LoopPolicy", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
+        library(
+            "Daemon",
+            ["Idleness", "LifecycleCore", "LoopPolicy", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         .target(name: "CGreenroom", dependencies: ["CSystemd"], cSettings: cSettings),
         library("Greenroom", ["CGreenroom"]),
         program("greenroomd", ["Daemon"]),
@@ -78,7 +82,8 @@ let package = Package(
         program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
-        tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator", "LoopPolicy", "TestKit"]),
+        tests("IdlenessTests", ["Idleness"]),
+        tests("SimulatorTests", ["Idleness", "LifecycleCore", "LifecycleSimulator", "LoopPolicy", "TestKit"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
             name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
@@ -96,7 +101,7 @@ let package = Package(
             name: "greenroom-reader", dependencies: ["Greenroom"], path: "docs/examples/reader/Sources/reader",
             swiftSettings: swiftSettings),
         tests("PosixTests", ["Posix", "TestKit"]),
-        tests("LinuxTests", ["Linux", "Posix", "TestKit", "greenroom-testapp"]),
+        tests("LinuxTests", ["Idleness", "Linux", "Posix", "TestKit", "greenroom-testapp"]),
         tests("SystemdTests", ["LoopPolicy", "Systemd", "Posix", "JSON", "TestKit"]),
         tests(
             "ControlTests",
@@ -107,7 +112,8 @@ let package = Package(
         tests(
             "DaemonTests",
             [
-                "Daemon", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest",
+                "Daemon", "Idleness", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control",
+                "Manifest",
                 "greenroomd",
                 "greenroomctl", "greenroom-testapp", "greenroom-reader", "greenroom-contract", "greenroom-chaos",
                 "TestKit",

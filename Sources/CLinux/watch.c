@@ -171,6 +171,13 @@ int clinux_list_descriptors(int folder, struct clinux_descriptor_entry *entries)
     return count;
 }
 
+int clinux_describe_descriptor(int folder, int number, struct clinux_descriptor_entry *entry) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", number);
+    *entry = (struct clinux_descriptor_entry){.number = number};
+    return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : (classify(folder, name, entry), 0);
+}
+
 // --- Duplicates -------------------------------------------------------------------
 
 int clinux_pidfd_getfd(int pidfd, int number) {

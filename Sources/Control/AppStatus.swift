@@ -40,8 +40,12 @@ package struct AppStatus: Record {
     package var deferredWake: DeferredWakeStatus?
     /// The file locks that the app holds while it is suspended (L43).
     package var heldLocks: LockStatus?
-    /// The shortest timeout that a thread waits with: it passes unnoticed while the app is suspended (L51).
+    /// Its threads wait in ticks, which pass unnoticed while the app is suspended: the shortest (L51).
     package var shortestWait: Duration?
+    /// Until its next timer is due, which thaws a suspended worker (L51); absent where it has none.
+    package var timerIn: Duration?
+    /// Until a suspended worker with ticks runs for a moment.
+    package var pulseIn: Duration?
     /// Why the app gets less of the processor (L44); absent where it gets what it needs.
     package var throttle: ThrottleStatus?
     /// The nearest deadline of the app.
@@ -96,7 +100,8 @@ package struct AppStatus: Record {
         .optional("lastInput", \.lastInput), .optional("watch", \.watch), .list("sockets", \.sockets),
         .optional("connectionsWaitingSeconds", \.connectionsWaiting), .optional("unloadsInSeconds", \.unloadsIn),
         .optional("deferredWake", \.deferredWake), .optional("heldLocks", \.heldLocks),
-        .optional("shortestWaitSeconds", \.shortestWait), .optional("throttle", \.throttle),
+        .optional("shortestWaitSeconds", \.shortestWait), .optional("timerInSeconds", \.timerIn),
+        .optional("pulseInSeconds", \.pulseIn), .optional("throttle", \.throttle),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),

@@ -71,6 +71,7 @@ extension InputStatus {
         if pid == nil, let peer {
             return "\(subject) at \(peer)" + (bytes > 0 ? " (\(formattedSize(bytes)))" : "")
         }
+        if descriptor < 0 { return "the signal of a timer" }
         var details = ["descriptor \(descriptor)" + (pid.map { " of process \($0)" } ?? "")]
         if bytes > 0 { details.append(formattedSize(bytes)) }
         if isHalfFull == true { details.append("buffer more than half full") }

@@ -10,7 +10,7 @@ extension ControlService {
         let shown = view.awake.prefix(AwakeStatus.maximum)
         let times = awakeTimestamps.timestamps(of: view.id, since: shown.map(\.since), now: now)
         status.awake = zip(shown, times).map { reason, time in
-            var awake = AwakeStatus(reason.reason)
+            var awake = AwakeStatus(reason.reason, detail: reason.detail)
             // The time of the state was fixed when it was entered.
             awake.since = reason.since == view.since ? status.since : time
             if reason.reason == .launching, let hidden = view.hiddenSockets {
@@ -22,6 +22,8 @@ extension ControlService {
         status.deferredWake = view.deferredWake.map { DeferredWakeStatus($0, of: view) }
         status.suspendsIn = view.suspendsIn
         status.shortestWait = view.shortestWait
+        status.timerIn = view.timerIn
+        status.pulseIn = view.pulseIn
         status.watch = view.watch.map { watchStatus($0, of: view.id) }
         status.throttle = view.processorExcess.map { use in
             var throttle = ThrottleStatus()
@@ -60,11 +62,12 @@ extension ControlService {
 }
 
 extension AwakeStatus {
-    fileprivate init(_ reason: AwakeReason) {
+    /// - Parameter found: which thread does what; empty: not known.
+    fileprivate init(_ reason: AwakeReason, detail found: String) {
         self.init()
         self.reason = reason.word
-        detail = reason.detail
-        explanation = reason.explanation
+        detail = reason.detail ?? (found.isEmpty ? nil : found)
+        explanation = reason.explanation + (found.isEmpty ? "" : ": \(found)")
     }
 }
 
@@ -128,10 +131,13 @@ extension WorkReason {
         case .processes: "processes of it began or ended"
         case .unreadInput: "it has not read all of its input"
         case .unsentOutput: "its peers have not received all of its output"
-        case .request: "a request waits for its answer"
-        case .unusualWait: "a thread waits with a timeout that it does not have at rest"
+        case .traffic: "it waits in ticks, and bytes went over a connection within RequestSec="
+        case .shortWait: "a thread waits for a short time"
         case .connection: "a client is connected (KeepAwake=connections)"
-        case .timer: "a timeout ends within 1min (KeepAwake=timers)"
+        case .timer: "it waits in ticks (KeepAwake=timers)"
+        case .unwatchedCall: "a thread is in a call whose end cannot be seen while it is frozen"
+        case .unreadable: "what a thread waits for cannot be read"
+        case .timerSoon: "a timer of it is due within 2s"
         }
     }
 }

@@ -134,8 +134,10 @@ extension LogEntry {
     }
 
     private init(stateOf app: AppID, from: AppState, to: AppState, _ reason: StateReason) {
+        // A worker with a schedule runs for a moment each time.
+        let level: LogLevel = reason == .timer ? .debug : to.isNotable ? .notice : .info
         self.init(
-            to.isNotable ? .notice : .info, .stateChanged, app,
+            level, .stateChanged, app,
             "state changed: \(from.rawValue) → \(to.rawValue) (\(reason.rawValue))"
         ) {
             $0.state = to.rawValue

@@ -1,6 +1,8 @@
+import Idleness
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// Measures what runs in the background have to do (L51), one run after the other, in pieces over turns of the loop. Looks that
@@ -10,15 +12,16 @@ final class WorkMeter {
     private struct Job {
         let run: RunID
         let app: AppID
-        var isFirst: Bool
+        var kind: WorkLookKind
         /// The last freeze before the look: with another one the run was suspended meanwhile.
         var attempt: Int
-        /// The run is suspended: only its sockets are examined.
+        /// The run is suspended: only its threads are examined.
         var isFrozen: Bool
     }
 
     private unowned let context: DaemonContext
     private let tables: SocketTables
+    private let clocks = SchedulerClocks()
     private var jobs: [Job] = []
     private var current: (job: Job, look: WorkLook)?
     private lazy var asker = SocketAsker(context.loop, isSerialized: tables.isSerialized)
@@ -33,17 +36,8 @@ final class WorkMeter {
     private var scan: ProcessScan?
     private var scanBegan = Duration.zero
     private var isScanned = false
-    /// What the looks at a run have found.
-    private struct Known {
-        var baseline = WorkBaseline()
-        /// The last freeze before the last look, and whether that look was at the frozen run.
-        var attempt = 0
-        var wasFrozen = false
-
-        func isThawedSince(_ job: Job) -> Bool { !job.isFrozen && (wasFrozen || attempt != job.attempt) }
-    }
     /// By run. Those of runs that are over are removed.
-    private var known: [RunID: Known] = [:]
+    private var known: [RunID: WorkBaseline] = [:]
     private var mostKnown = WorkMeter.fewKnown
     private var isFailureLogged = false
 
@@ -57,24 +51,25 @@ final class WorkMeter {
         self.tables = tables
     }
 
-    /// Looks at a run, or at the sockets of one that is suspended. `workMeasured` follows, unless the run is
-    /// suspended, thawed or
-    /// over before.
-    /// - Parameter isFirst: to compare the next look with.
-    func measure(_ run: RunController, isFirst: Bool) {
+    /// Looks at a run, or at the threads of one that is suspended. `workMeasured` follows, unless the run is suspended, thawed or over
+    /// before.
+    func measure(_ run: RunController, _ kind: WorkLookKind) {
         // A freeze that is under way is an answer too late.
         guard !run.isFrozen || run.reportedAttempt != nil else { return }
-        let attempt = run.freezeAttempt
-        if let index = jobs.firstIndex(where: { $0.run == run.id }) {
-            jobs[index].isFirst = isFirst || (jobs[index].isFirst && jobs[index].attempt == attempt)
-            jobs[index].attempt = attempt
-            jobs[index].isFrozen = run.isFrozen
-        } else {
-            jobs.append(
-                Job(run: run.id, app: run.app, isFirst: isFirst, attempt: attempt, isFrozen: run.isFrozen))
-        }
+        let job = Job(run: run.id, app: run.app, kind: kind, attempt: run.freezeAttempt, isFrozen: run.isFrozen)
+        if let index = jobs.firstIndex(where: { $0.run == run.id }) { jobs[index] = job } else { jobs.append(job) }
         start()
     }
+
+    /// The run is about to be thawed: writes what is left of timeouts that the kernel would begin anew.
+    func restoreRests(of run: RunID) {
+        guard let rests = known[run]?.keptRests, !rests.isEmpty else { return }
+        let now = context.loop.now()
+        for rest in rests { rest.restore(at: now) }
+    }
+
+    /// Timer descriptors that the run uses for ticks, by process: input there does not wake it.
+    func ticks(of run: RunID) -> Set<TimerTick> { known[run]?.timerTicks ?? [] }
 
     private func start() {
         if isMeasuring { return }
@@ -83,7 +78,7 @@ final class WorkMeter {
     }
 
     /// A TCP socket of a run as the last look has found it.
-    func socket(_ inode: UInt64, of run: RunID) -> KnownSocket? { known[run]?.baseline.socket(inode) }
+    func socket(_ inode: UInt64, of run: RunID) -> KnownSocket? { known[run]?.socket(inode) }
 
     /// - Returns: whether there is more to measure.
     private func step() -> Bool {
@@ -140,10 +135,10 @@ final class WorkMeter {
         guard let run = validRun(job) else { return }
         do {
             let members = try run.enclosure.measuredMembers(in: scan)
-            if job.isFirst, let work = resume(job, members) { return run.send(.workMeasured(work)) }
+            if job.kind == .brief { return run.send(.workMeasured(resume(job, members))) }
             let look = WorkLook(
                 members, at: context.loop.now(), cgroup: run.enclosure.cgroupID,
-                baseline: known[job.run]?.baseline ?? WorkBaseline(), tables: tables, isFrozen: job.isFrozen,
+                baseline: known[job.run] ?? WorkBaseline(), tables: tables, clocks: clocks, isFrozen: job.isFrozen,
                 mayAsk: asker.mayAsk(about: job.app))
             current = (job, look)
         } catch {
@@ -151,13 +146,9 @@ final class WorkMeter {
         }
     }
 
-    /// Instead of the first look after a thaw; `nil`: the run has not been looked at before it was frozen.
-    private func resume(_ job: Job, _ members: Enclosure.Members) -> RunWork? {
-        guard var known = known[job.run], known.isThawedSince(job) else { return nil }
-        let measurement = known.baseline.resume(members, at: context.loop.now())
-        (known.attempt, known.wasFrozen) = (job.attempt, false)
-        self.known[job.run] = known
-        return RunWork(measurement)
+    /// The processor time, and what the next look is compared with.
+    private func resume(_ job: Job, _ members: Enclosure.Members) -> RunWork {
+        RunWork(known[job.run, default: WorkBaseline()].resume(members, at: context.loop.now()))
     }
 
     private func advance(_ job: Job, _ look: WorkLook) {
@@ -198,21 +189,18 @@ final class WorkMeter {
         guard let run = validRun(job), lateRuns.insert(job.run).inserted else { return }
         run.logWarning(
             "what the app has to do cannot be measured completely: a process has held the lock of a TCP socket for "
-                + "\(SocketAsker.timeout.components.seconds)s; until it is released, requests may be missed, so the app "
-                + "counts as having one for RequestSec=")
+                + "\(SocketAsker.timeout.components.seconds)s; if threads of the app wait in ticks, it stays awake until the lock is "
+                + "released")
     }
 
     private func report(_ run: RunController, _ look: WorkLook, _ job: Job) {
-        let policy = run.manifest.policy
-        let limits = IdleLimits(processorShare: policy.idleProcessorShare, requestTime: policy.requestTime)
-        var known = known[run.id] ?? Known()
+        let idleTime = run.manifest.policy.idleTime
         let measurement =
             job.isFrozen
-            ? known.baseline.judgeFrozen(look.findings)
-            : known.baseline.judge(look.findings, isFirst: job.isFirst, limits)
-        (known.attempt, known.wasFrozen) = (job.attempt, job.isFrozen)
-        self.known[run.id] = known
-        if self.known.count > mostKnown { removeEnded() }
+            ? known[run.id, default: WorkBaseline()].judgeFrozen(look.findings, idleTime: idleTime)
+            : known[run.id, default: WorkBaseline()].judge(look.findings, idleTime: idleTime)
+        if job.isFrozen, run.manifest.policy.keepsTimers { context.signalTimers.add(run, look.findings.signalTimers) }
+        if known.count > mostKnown { removeEnded() }
         run.send(.workMeasured(RunWork(measurement)))
     }
 
@@ -228,7 +216,7 @@ final class WorkMeter {
         if !isFailureLogged { run.logWarning("what the app has to do cannot be measured: \(error)") }
         isFailureLogged = true
         var work = RunWork(cpu: run.cpu)
-        work.isIncomplete = true
+        work.wait = .unreadable
         run.send(.workMeasured(work))
     }
 
@@ -244,15 +232,21 @@ final class WorkMeter {
 extension RunWork {
     init(_ measurement: WorkMeasurement) {
         self.init(cpu: measurement.cpu)
-        isRunnable = measurement.isRunnable
         hasNewProcesses = measurement.hasNewProcesses
         unread = measurement.unread
         unsent = measurement.unsent
-        requests = measurement.requests
-        newestRequest = measurement.newestRequest
         connections = measurement.connections
-        hasUnusualWait = measurement.hasUnusualWait
-        shortestWait = measurement.shortestWait
+        switch measurement.waits.work {
+        case .running, .uninterruptible: isRunnable = true
+        case .unwatched: wait = .unwatchedCall
+        case .unreadable: wait = .unreadable
+        case .shortWait: wait = .short
+        case nil: break
+        }
+        detail = measurement.detail.printable(upTo: Self.maximumDetail)
+        tick = measurement.waits.tick
+        traffic = measurement.traffic
+        due = measurement.waits.due.map { Instant(sinceOrigin: $0) }
         isIncomplete = measurement.isIncomplete
         isOwn = measurement.isOwn
         isBrief = measurement.isBrief

@@ -18,12 +18,14 @@ package struct AppView: Hashable, Sendable {
     /// A reason to be awake.
     package struct Awake: Hashable, Sendable {
         package var reason: AwakeReason
+        /// For `work`: which thread does what; empty: not known.
+        package var detail = ""
         /// Since when; `nil`: not known.
         package var since: Instant?
     }
     /// A wake that waits until the app has background time again (L53).
     package struct DeferredWake: Hashable, Sendable {
-        /// What wakes it; `nil`: a request that the app has sent to itself.
+        /// What wakes it; `nil`: not known.
         package var input: Input?
         package var remaining: Duration
     }
@@ -81,8 +83,12 @@ package struct AppView: Hashable, Sendable {
     package var deferredWake: DeferredWake?
     /// L51: when it is suspended unless it works, while it is idle.
     package var suspendsIn: Duration?
-    /// L51: the timeouts that pass unnoticed while it is suspended: the shortest that a thread waits with.
+    /// L51: its threads wait in ticks, which pass unnoticed while it is suspended: the shortest.
     package var shortestWait: Duration?
+    /// L51: until its next timer is due; `nil`: it has none, or it is not known.
+    package var timerIn: Duration?
+    /// L51: while it is suspended: until it runs for a moment because it has ticks.
+    package var pulseIn: Duration?
     /// L44: it used so much processor time in the background that it gets less; `nil`: it gets what it needs.
     package var processorExcess: BackgroundUse?
     /// L44: since when it gets less.

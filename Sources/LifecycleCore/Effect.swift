@@ -20,8 +20,7 @@ package enum Effect: Hashable, Sendable {
     /// Ends the watch and closes its descriptors, before anything else happens to the run.
     case stopWatchingInput(RunID)
     /// Measures what a run in the background has to do (L51), and once more a worker that was just frozen. → `workMeasured`.
-    /// `isFirst`: to compare the next one with.
-    case measureWork(RunID, isFirst: Bool)
+    case measureWork(RunID, WorkLookKind)
     /// Measures what a run in the background uses of the processors (L44). → `processorMeasured`.
     case measureProcessor(RunID)
     /// Limits the processor time of a run to so many thousandths of one processor (L44); `nil`: ends that.
@@ -225,6 +224,8 @@ package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case cpuLimit
     /// `UnloadAfterSec=`: it was suspended for so long that it is ended.
     case unloaded
+    /// A timer of it was due (L51).
+    case timer
 }
 
 /// Why a deadline starts again.

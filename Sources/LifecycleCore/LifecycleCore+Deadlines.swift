@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, work, watchAgain, processor, sockets, unload
+        case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload
     }
 
     /// The nearest thing that is due for an app.
@@ -63,7 +63,9 @@ extension LifecycleCore {
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
                 timer.consider(startUpDue(index, stored), .startUp)
                 if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
-            case .suspending(let suspending): timer.consider(suspending.warnAt, .freezeTakesLong)
+            case .suspending(let suspending):
+                timer.consider(suspending.warnAt, .freezeTakesLong)
+                if keepsTimers(index) { timer.consider(suspending.look?.before?.due, .appTimer) }
             case .launching:
                 timer.consider(running.execution.deadline?.due, .deadline)
                 timer.consider(startUpDue(index, stored), .startUp)
@@ -73,6 +75,8 @@ extension LifecycleCore {
                 timer.consider(suspendedLimitDue(index, stored), .memoryLimit)
                 timer.consider(suspended.inputDue, .input)
                 timer.consider(suspended.deferred?.due, .input)
+                timer.consider(suspended.timerDue, .appTimer)
+                timer.consider(suspended.pulseDue, .appTimer)
                 timer.consider(unloadDue(index, suspended), .unload)
             }
         }
@@ -122,6 +126,7 @@ extension LifecycleCore {
         case .startUp: checkStartUp(index, now)
         case .memoryLimit: suspendedLimitPassed(index, now)
         case .input: inputIsDue(index, now)
+        case .appTimer: timerIsDue(index, now)
         case .work: lookIsDue(index, now)
         case .watchAgain: watchAgain(index, now)
         case .processor: processorLookIsDue(index, now)

@@ -87,7 +87,7 @@ extension StateReason {
         case .interruptionEnded: .interruptionEnded
         case .launched, .requested, .displaced, .interrupted, .idle, .woken, .ended, .jetsam, .taskBegan,
             .missedDeadline, .tooManyTasks, .exitsOnSuspend, .shutdown, .continued, .sleep, .locked, .awoke, .unlocked,
-            .cpuLimit, .unloaded:
+            .cpuLimit, .unloaded, .timer:
             .return
         }
     }

@@ -41,7 +41,7 @@ extension LifecycleCore {
         // The watch of the dead daemon has ended with it.
         case .suspended(let suspended)?:
             beginWatch(index)
-            if suspended.look != nil { effects.append(.measureWork(id, isFirst: false)) }
+            if suspended.look != nil { effects.append(.measureWork(id, .full)) }
         // The dead daemon's measurement does not arrive any more.
         case .background(let background)?: if background.look?.isAsked ?? false { lookIsDue(index, now) }
         case .launching, .foreground, .enteringBackground, .terminating: break

@@ -21,7 +21,10 @@ extension LifecycleCore {
     mutating func frozen(
         _ index: Int, _ attempt: Int, _ memory: UInt64, _ uncertainty: UInt64, _ now: Instant
     ) {
-        guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
+        guard case .suspending(let suspending)? = apps[index].execution, attempt == self[run: index].freezeAttempt
+        else {
+            return
+        }
         estimateSize(index, memory, uncertainty)
         dropReleasedLocks(index, attempt)
         if case .counting(let counting) = self[run: index].budget {
@@ -30,12 +33,14 @@ extension LifecycleCore {
             self[run: index].budget = .paused(.init(left: left, isNoticeGiven: counting.isNoticeGiven))
         }
         let look = lookAtFreeze(index)
-        change(index, to: .suspended(Suspended(look: look)), .idle, now)
+        var suspended = Suspended(look: look)
+        if let work = look?.before { setTimers(&suspended, index, work, now) }
+        change(index, to: .suspended(suspended), suspending.look?.kind == .moment ? .timer : .idle, now)
         beginWatch(index)
         checkLimit(index, now)
         evaluateMemory(now)
         guard look != nil, apps[index].phase == .suspended else { return }
-        effects.append(.measureWork(self[run: index].id, isFirst: false))
+        effects.append(.measureWork(self[run: index].id, .full))
     }
 
     /// The exact size of a suspended app follows the estimate of the freeze (L38).
@@ -60,11 +65,14 @@ extension LifecycleCore {
     /// A process outside the daemon has continued a process of the app: the app runs until all are stopped again, and is in
     /// the background meanwhile (L1). Its budget stays as it is: the app did not ask for that time and cannot rely on it.
     mutating func freezeLost(_ index: Int, _ attempt: Int, _ now: Instant) {
-        guard case .suspended? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
+        guard case .suspended(let suspended)? = apps[index].execution, attempt == self[run: index].freezeAttempt else {
+            return
+        }
         endWatch(index)
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
-        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout)), .continued, now)
+        let look = apps[index].policy.role == .worker ? WorkLook(of: suspended, now) : nil
+        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: look)), .continued, now)
     }
 
     /// Out of suspension: into the foreground or to its end (`pending`), for a reason that grants time of its own, or for a task. What
@@ -80,6 +88,8 @@ extension LifecycleCore {
             self[run: index].lockHold = nil
             // Only wakes by input in a row count, and a caller that has one adds it.
             self[run: index].traffic.quickWakes = 0
+            self[run: index].traffic.momentSince = nil
+            self[run: index].traffic.pulseTime = nil
         }
         endWatch(index)
         let delivered = deliverNotifications(index, inForeground: pending == .foreground)
@@ -93,7 +103,7 @@ extension LifecycleCore {
             case .terminate: shutdown == nil ? .requested : .shutdown
             case .background, nil: reason == nil ? .taskBegan : .woken
             }
-        let continuesStopped = stated == .woken || stated == .requested
+        let continuesStopped = stated == .woken || stated == .requested || stated == .timer
         let waking = Waking(pending: pending, wake: reason, continuesStopped: continuesStopped)
         thaw(index, waking, stated ?? cause, now)
         notifyOfResumption(index, delivered, now)

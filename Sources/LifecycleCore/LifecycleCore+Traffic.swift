@@ -6,6 +6,9 @@ extension LifecycleCore {
     static let toleratedQuickWakes = 2
     static let shortestStay = Duration.seconds(2)
     static let longestStay = Duration.seconds(300)
+    /// The ends of connections that arrive at many apps at once wake one app after the other, the last ones after `longestEndDelay`.
+    static let endSpacing = Duration.milliseconds(33)
+    static let longestEndDelay = Duration.seconds(10)
     /// When an app that could not be watched for lack of descriptors may be suspended again.
     static let watchRetry = Duration.seconds(60)
 
@@ -82,10 +85,26 @@ extension LifecycleCore {
         else { return }
         if isEnough(index, input) { return wake(index, by: input, now) }
         guard apps[index].policy.wakesOnTraffic else { return }
+        if input.isEnd { return endArrived(index, suspended, input, now) }
         // What comes from outside is not limited, so it does not wait behind what the app has sent to itself.
         if let waiting = suspended.input, waiting.isFromOutside || !input.isFromOutside { return }
         suspended.input = input
         suspended.inputDue = suspended.inputDue ?? apps[index].policy.wakeThreshold.time.map { now + $0 }
+        update(index, .suspended(suspended))
+    }
+
+    /// The end of a connection wakes the app at once, or after the ends that have woken other apps: the restart of one database ends the
+    /// connections of hundreds.
+    private mutating func endArrived(_ index: Int, _ suspended: Suspended, _ input: Input, _ now: Instant) {
+        var suspended = suspended
+        // It is woken for another end.
+        if suspended.input?.isEnd ?? false, suspended.inputDue != nil { return }
+        let next = lastEndWake.map { max(now, $0 + Self.endSpacing) } ?? now
+        let due = min(next, now + Self.longestEndDelay)
+        lastEndWake = due
+        if due <= now { return wake(index, by: input, now) }
+        suspended.input = input
+        suspended.inputDue = min(suspended.inputDue ?? due, due)
         update(index, .suspended(suspended))
     }
 
@@ -119,14 +138,17 @@ extension LifecycleCore {
         }
         update(index, .suspended(suspended))
         for input in inputs where shutdown == nil && apps[index].phase == .suspended { wake(index, by: input, now) }
-        if hasRequest, shutdown == nil, apps[index].phase == .suspended { wakeForRequest(index, isOwn: true, now) }
+        if hasRequest, shutdown == nil, apps[index].phase == .suspended {
+            wake(index, pending: nil, for: nil, isUnrequested: true, because: .woken, now)
+        }
     }
 
     /// `isHeld`: at a socket that the daemon holds, which wakes the app whatever `Traffic=` says (L29).
     mutating func wake(_ index: Int, by input: Input, isHeld: Bool = false, _ now: Instant) {
         let wakesOnTraffic = isHeld || apps[index].policy.wakesOnTraffic
         // What the app does for itself, and what it does only so that a peer is not blocked.
-        let isUnrequested = !input.isFromOutside || !wakesOnTraffic
+        let isOwnTimer = input.kind == .timer && apps[index].policy.role == .worker && wakesOnTraffic
+        let isUnrequested = !isOwnTimer && (!input.isFromOutside || !wakesOnTraffic)
         if isUnrequested, deferWithoutTime(index, input, now) { return }
         let suspendedFor = now - apps[index].since
         let quickWakes = self[run: index].traffic.quickWakes
@@ -135,27 +157,20 @@ extension LifecycleCore {
             let id = apps[index].wakes.nextNumber()
             apps[index].wakes.add(PendingWake(reason: reason, id: id, isUnrequested: isUnrequested))
         }
-        wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: .woken, now)
+        wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: isOwnTimer ? .timer : .woken, now)
         report(.inputArrived(apps[index].id, input))
         self[run: index].traffic.quickWakes = quickWakes
+        if isOwnTimer { self[run: index].traffic.momentSince = now }
         // What only drains a peer's buffer is limited by L53.
         countWake(index, input, isQuick: suspendedFor < Self.quickWake && wakesOnTraffic, now)
     }
 
-    /// A worker was frozen with a request that it has read and not answered: no input would wake it.
-    mutating func wakeForRequest(_ index: Int, isOwn: Bool, _ now: Instant) {
-        if isOwn, deferWithoutTime(index, nil, now) { return }
-        wake(index, pending: nil, for: nil, isUnrequested: isOwn, because: .woken, now)
-    }
-
-    /// Defers a wake that no user asked for if the app has no background time left (L53). Of several one is shown: a request that
-    /// was read before all, as nothing else would wake the app for it.
+    /// Defers a wake that no user asked for if the app has no background time left (L53). Of several one is shown.
     /// - Returns: whether it is deferred.
-    private mutating func deferWithoutTime(_ index: Int, _ input: Input?, _ now: Instant) -> Bool {
+    private mutating func deferWithoutTime(_ index: Int, _ input: Input, _ now: Instant) -> Bool {
         guard let available = unrequestedTimeAvailable(index, now) else { return false }
         guard case .suspended(var suspended)? = apps[index].execution else { return true }
-        let hasRequest = suspended.deferred.map { $0.input == nil } ?? false
-        suspended.deferred = DeferredInput(input: hasRequest ? nil : input, due: available)
+        suspended.deferred = DeferredInput(input: input, due: available)
         update(index, .suspended(suspended))
         return true
     }

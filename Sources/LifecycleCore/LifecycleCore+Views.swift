@@ -83,11 +83,14 @@ extension LifecycleCore {
         case .suspended(let suspended)?:
             view.watch = suspended.isWatching ? suspended.watch : nil
             view.heldLocks = run.lockHold?.locks
+            view.timerIn = suspended.timerDue.map { max(.zero, $0 - now) }
+            view.pulseIn = suspended.pulseDue.map { max(.zero, $0 - now) }
             view.unloadsIn = unloadDue(index, suspended).map { max(.zero, $0 - now) }
             view.deferredWake = suspended.deferred.map {
                 AppView.DeferredWake(input: $0.input, remaining: max(.zero, $0.due - now))
             }
         case .background(let background)?:
+            view.timerIn = background.look?.before?.due.map { max(.zero, $0 - now) }
             if run.traffic.isUnwatchable { view.watch = InputWatch(unwatched: run.traffic.unwatched) }
             guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index, forLifecycle: true),
                 timer.kind == .work || timer.kind == .suspend
@@ -133,7 +136,11 @@ extension LifecycleCore {
     private func awake(_ run: Run, _ background: Background, _ now: Instant) -> [AppView.Awake] {
         var all = held(run)
         let (look, traffic) = (background.look, run.traffic)
-        if let reason = look?.reason { all.append(AppView.Awake(reason: .work(reason), since: look?.since)) }
+        if let reason = look?.reason {
+            all.append(
+                AppView.Awake(
+                    reason: .work(reason), detail: reason.hasDetail ? traffic.detail ?? "" : "", since: look?.since))
+        }
         if traffic.isUnwatchable { all.append(AppView.Awake(reason: .notWatchable, since: traffic.unwatchableSince)) }
         if let hold = run.lockHold { all.append(AppView.Awake(reason: .fileLock(hold.locks.file), since: hold.since)) }
         if let until = traffic.awakeUntil, until > now, all.isEmpty {

@@ -32,11 +32,13 @@ extension LifecycleCore {
             guard background.look?.isDue ?? false else { return }
             background.look?.isDue = false
             update(index, .background(background))
-            return effects.append(.measureWork(self[run: index].id, isFirst: false))
+            return effects.append(.measureWork(self[run: index].id, background.look?.kind ?? .full))
         }
-        background.look = isLookedAt ? WorkLook(nextAt: now + apps[index].policy.idleTime, measuredAt: now) : nil
+        let isMoment = self[run: index].traffic.momentSince != nil
+        let pause = isMoment ? Self.momentStep : apps[index].policy.idleTime
+        background.look = isLookedAt ? WorkLook(nextAt: now + pause, measuredAt: now) : nil
         update(index, .background(background))
-        if isLookedAt { effects.append(.measureWork(self[run: index].id, isFirst: true)) }
+        if isLookedAt { effects.append(.measureWork(self[run: index].id, .brief)) }
     }
 
     mutating func lookIsDue(_ index: Int, _ now: Instant) {
@@ -47,6 +49,7 @@ extension LifecycleCore {
         // What it has said before this look is judged by it.
         look.isHintedMeanwhile = false
         look.nextAt = now + apps[index].policy.idleTime
+        look.kind = self[run: index].traffic.momentSince == nil ? .full : .brief
         background.look = look
         update(index, .background(background))
     }
@@ -67,6 +70,7 @@ extension LifecycleCore {
         if now - look.measuredAt >= Self.shortestHintedLook {
             look.isDue = true
             look.isAsked = true
+            look.kind = .full
             look.nextAt = now + apps[index].policy.idleTime
         } else {
             look.nextAt = min(look.nextAt, look.measuredAt + Self.shortestHintedLook)
@@ -86,26 +90,25 @@ extension LifecycleCore {
             return
         }
         look.isAsked = false
+        if let since = self[run: index].traffic.momentSince {
+            if work.isBrief { return continueMoment(index, background, look, work, since, now) }
+            self[run: index].traffic.momentSince = nil
+        }
         let isHintedMeanwhile = look.isHintedMeanwhile
         look.isHintedMeanwhile = false
-        self[run: index].traffic.shortestWait = work.shortestWait
+        if !work.isBrief { recordWaits(index, work) }
         let hint = self[run: index].idleHint
         // The first one is compared with nothing, so it decides only what the app says itself.
         let isFirst = look.before == nil && (hint == nil || work.isBrief)
         if isFirst, hint != nil { look.nextAt = min(look.nextAt, now + Self.shortestHintedLook) }
         let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, hint, now)
-        if hint != nil, reason == .unreadInput || reason == .request {
+        if hint != nil, reason == .unreadInput {
             // What was found while the app said that it has nothing to do may be what it had done by then.
             if isHintedMeanwhile {
                 look.nextAt = min(look.nextAt, now + Self.shortestHintedLook)
             } else {
                 endIdleHint(index)
             }
-        }
-        if work.hasUnusualWait || work.isIncomplete {
-            look.unusualSince = look.unusualSince ?? now
-        } else {
-            look.unusualSince = nil
         }
         if reason != look.reason { look.since = reason == nil ? nil : look.measuredAt }
         look.reason = reason
@@ -117,11 +120,18 @@ extension LifecycleCore {
         if let reason { isAtWork(index, reason, isOwn: work.isOwn) } else { becameIdle(index, background, now) }
     }
 
+    private mutating func recordWaits(_ index: Int, _ work: RunWork) {
+        if self[run: index].traffic.shortestWait != work.tick { self[run: index].traffic.shortestWait = work.tick }
+        let detail = work.detail.isEmpty ? nil : work.detail
+        if self[run: index].traffic.detail != detail { self[run: index].traffic.detail = detail }
+    }
+
     private mutating func isAtWork(_ index: Int, _ reason: WorkReason, isOwn: Bool) {
         // Locks belong to the work that it has done before.
         self[run: index].lockHold = nil
+        self[run: index].traffic.pulseTime = nil
         // From here on it works for its clients, whatever it was launched or woken for (L53).
-        let hasClients = reason == .request || reason == .unreadInput
+        let hasClients = reason == .unreadInput
         // It answered that it is in the background by stopping itself (L17), and would never read that.
         if hasClients { continueIfStopped(index) }
         let isForClients = hasClients && !isOwn
@@ -130,23 +140,100 @@ extension LifecycleCore {
         }
     }
 
-    /// The look at a frozen worker: nothing would wake it for a request that it has read and not answered.
+    // MARK: Timers
+
+    /// A wake by a timer lasts until the app has used no processor time for so long, and no longer than `longestMoment`. Then one look
+    /// decides.
+    static let momentStep = Duration.milliseconds(10)
+    static let longestMoment = Duration.seconds(1)
+    /// An app whose timer is due within this time is not frozen, and is looked at again `afterTimer` after it.
+    static let timerSoon = Duration.seconds(2)
+    static let afterTimer = Duration.milliseconds(20)
+    /// With so many suspended apps, timers that are due within the same second of the clock go together, at its end.
+    static let groupedTimers = 16
+    /// Pulses without effect become rarer.
+    static let longestPulse = Duration.seconds(120)
+
+    /// The processor time in a moment was measured.
+    private mutating func continueMoment(
+        _ index: Int, _ background: Background, _ look: WorkLook, _ work: RunWork, _ since: Instant, _ now: Instant
+    ) {
+        var (background, look) = (background, look)
+        let isQuiet = look.before.map { !look.isUsingProcessor(work, $0, apps[index].policy, now) } ?? false
+        if isQuiet || now - since >= Self.longestMoment {
+            if !isQuiet { self[run: index].traffic.momentSince = nil }
+            look.isDue = isQuiet
+            look.isAsked = isQuiet
+            look.kind = isQuiet ? .moment : .full
+            look.nextAt = now + apps[index].policy.idleTime
+        } else {
+            look.nextAt = now + Self.momentStep
+        }
+        look.before = work
+        look.measuredAt = now
+        background.look = look
+        update(index, .background(background))
+    }
+
+    /// The look at a frozen worker: what it did between the last look and the freeze counts.
     private mutating func workMeasured(
         whileSuspended index: Int, _ suspended: Suspended, _ work: RunWork, _ now: Instant
     ) {
-        guard let look = suspended.look else { return }
+        guard suspended.look != nil else { return }
         var suspended = suspended
         suspended.look = nil
+        if shutdown == nil, isAtWorkWhileFrozen(index, work) {
+            update(index, .suspended(suspended))
+            recordWaits(index, work)
+            return wake(index, pending: nil, for: nil, because: .woken, now)
+        }
+        setTimers(&suspended, index, work, now)
         update(index, .suspended(suspended))
-        let policy = apps[index].policy
-        let isAfterHint = self[run: index].idleHint.map { work.newestRequest < now - $0 } ?? true
-        let hasNewRequest =
-            work.requests > 0 && isAfterHint
-            && (look.before.map { $0.requests == 0 || work.newestRequest < policy.idleTime } ?? true)
-        guard policy.keepAwake.contains(.requests), hasNewRequest, work.newestRequest < policy.requestTime,
-            shutdown == nil
-        else { return }
-        wakeForRequest(index, isOwn: work.isOwn, now)
+    }
+
+    /// As with any look, a hint refutes what only shows that a program may be at work.
+    private func isAtWorkWhileFrozen(_ index: Int, _ work: RunWork) -> Bool {
+        let isHinted = self[run: index].idleHint != nil
+        switch work.wait {
+        case .unwatchedCall, .unreadable: return true
+        case .short: return !isHinted
+        case nil: return work.isRunnable && !isHinted && apps[index].policy.keepAwake.contains(.cpu)
+        }
+    }
+
+    /// When a frozen worker is thawed for itself.
+    func setTimers(_ suspended: inout Suspended, _ index: Int, _ work: RunWork, _ now: Instant) {
+        guard keepsTimers(index) else { return }
+        let isGrouped = runningCount - awakeCount >= Self.groupedTimers
+        suspended.timerDue = work.due.map { isGrouped ? $0.roundedUp : $0 }
+        let pulse = self[run: index].traffic.pulseTime ?? apps[index].policy.pulseTime
+        suspended.pulseDue = work.tick == nil ? nil : (now + pulse).roundedUp
+    }
+
+    /// Whether timers of the app thaw it.
+    func keepsTimers(_ index: Int) -> Bool {
+        apps[index].policy.role == .worker && apps[index].policy.keepsTimers
+    }
+
+    /// A timer of a suspended worker is due, or a pulse. Never deferred (L53).
+    mutating func timerIsDue(_ index: Int, _ now: Instant) {
+        // A process of it takes long to freeze, and the others wait.
+        if apps[index].phase == .suspending { return wakeForMoment(index, now) }
+        guard case .suspended(var suspended)? = apps[index].execution else { return }
+        let isPulse = suspended.timerDue.map { $0 > now } ?? true
+        (suspended.timerDue, suspended.pulseDue) = (nil, nil)
+        update(index, .suspended(suspended))
+        // The manifest may be another one now.
+        guard shutdown == nil, keepsTimers(index) else { return }
+        let before = self[run: index].traffic.pulseTime ?? apps[index].policy.pulseTime
+        wakeForMoment(index, now)
+        self[run: index].traffic.pulseTime = isPulse ? max(before, min(Self.longestPulse, before * 2)) : before
+    }
+
+    /// Thaws a worker until it has served its timer.
+    mutating func wakeForMoment(_ index: Int, _ now: Instant) {
+        wake(index, pending: nil, for: nil, because: .timer, now)
+        self[run: index].traffic.momentSince = now
     }
 
     /// The app had nothing to do for `IdleSec=`.
@@ -157,10 +244,15 @@ extension LifecycleCore {
             }
             return
         }
+        guard case .background(var current)? = apps[index].execution else { return }
+        if let due = current.look?.before?.due, apps[index].policy.keepsTimers, due - now < Self.timerSoon {
+            current.look?.nextAt = min(now + apps[index].policy.idleTime, due + Self.afterTimer)
+            current.look?.reason = .timerSoon
+            return update(index, .background(current))
+        }
         guard let until = staysAwakeUntil(index), until > now else { return suspend(index, background, now) }
-        guard case .background(var background)? = apps[index].execution else { return }
-        background.look?.nextAt = min(until, now + apps[index].policy.idleTime)
-        update(index, .background(background))
+        current.look?.nextAt = min(until, now + apps[index].policy.idleTime)
+        update(index, .background(current))
     }
 
     /// What is compared with the look at a worker that was frozen because it was idle; `nil`: it is not looked at.
@@ -202,36 +294,56 @@ extension LifecycleCore {
     }
 }
 
+extension Instant {
+    /// The end of its second.
+    fileprivate var roundedUp: Instant {
+        let (seconds, part) = sinceOrigin.components
+        return part == 0 ? self : Instant(sinceOrigin: .seconds(seconds + 1))
+    }
+}
+
 extension Wake {
     /// Input woke the app: it ends with its work.
     var isByTraffic: Bool { (reason == .socket || reason == .timer) && !mustComplete }
 }
 
 extension WorkLook {
+    /// The look at a suspended app that has run for a moment, and is frozen again: its timers count until it was looked at.
+    init(of suspended: Suspended, _ now: Instant) {
+        self.init(nextAt: now, measuredAt: now)
+        var work = RunWork(cpu: .zero)
+        work.due = suspended.timerDue
+        before = work
+    }
+
     /// Why the app is not idle; `nil`: since the measurement before it had nothing to do (L51).
     /// - Parameter hint: when the app said that it has nothing to do until something arrives. What only shows that a program may be
     ///   at work does not count then.
     func reason(_ work: RunWork, _ policy: AppPolicy, _ hint: Instant?, _ now: Instant) -> WorkReason? {
+        let isMoment = kind == .moment
         if work.unread > 0 { return .unreadInput }
-        // The kernel sends what the peers take without the app; what they do not take needs no app that is awake.
-        if work.unsent > 0, work.unsent != before?.unsent { return .unsentOutput }
+        // The kernel sends what the peers take without the app; what they do not take needs no app that is awake. In a moment what was
+        // sent just now is on its way.
+        if !isMoment, work.unsent > 0, work.unsent != before?.unsent { return .unsentOutput }
+        switch work.wait {
+        case .unwatchedCall: return .unwatchedCall
+        case .unreadable: return .unreadable
+        case .short, nil: break
+        }
         if hint == nil, let before, policy.keepAwake.contains(.cpu) {
-            if work.isRunnable || isUsingProcessor(work, before, policy, now) { return .cpu }
+            if work.isRunnable || !isMoment && isUsingProcessor(work, before, policy, now) { return .cpu }
             if work.hasNewProcesses { return .processes }
         }
-        if policy.keepAwake.contains(.requests) {
-            let age = min(policy.requestTime, hint.map { now - $0 } ?? policy.requestTime)
-            if work.requests > 0, work.newestRequest < age { return .request }
-            let isRecent = hint == nil && now - (unusualSince ?? now) < policy.requestTime
-            if work.isIncomplete, isRecent { return .request }
-            if work.hasUnusualWait, isRecent { return .unusualWait }
-        }
-        if policy.keepAwake.contains(.timers), let wait = work.shortestWait, wait <= .seconds(60) { return .timer }
+        if hint == nil, work.wait == .short { return .shortWait }
+        if policy.keepAwake.contains(.timers), work.tick != nil { return .timer }
         if policy.keepAwake.contains(.connections), work.connections > 0 { return .connection }
+        if hint == nil, !isMoment, policy.keepAwake.contains(.requests), work.tick != nil {
+            if work.isIncomplete || work.traffic.map({ $0 < policy.requestTime }) ?? false { return .traffic }
+        }
         return nil
     }
 
-    private func isUsingProcessor(
+    fileprivate func isUsingProcessor(
         _ work: RunWork, _ before: RunWork, _ policy: AppPolicy, _ now: Instant
     ) -> Bool {
         let used = max(.zero, work.cpu - before.cpu)

@@ -32,6 +32,8 @@ package struct LifecycleCore: Hashable, Sendable {
     var admission = Admission()
     @Boxed var memoryState = MemoryState()
     var absence = Absence()
+    /// When the last suspended app is woken for the end of a connection: they are spread.
+    var lastEndWake: Instant?
     @Rare var shutdown: Shutdown? = nil
     var nextRun: UInt64
     var nextReceipt: UInt64

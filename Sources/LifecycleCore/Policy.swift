@@ -121,8 +121,12 @@ package struct AppPolicy: Hashable, Sendable {
     /// L51: for how long an app that measures idleness is idle before it is suspended (`IdleSec=`).
     package var idleTime: Duration = .seconds(10)
     package var keepAwake: KeepAwake = [.cpu, .requests]
-    /// L51: for how long a request or an unusual wait keeps it awake (`RequestSec=`).
-    package var requestTime: Duration = .seconds(60)
+    /// L51: for how long bytes over an open connection keep an app with ticks awake (`RequestSec=`).
+    package var requestTime: Duration = .seconds(90)
+    /// L51: how long an app with ticks sleeps at first until it runs for a moment (`PulseSec=`).
+    package var pulseTime: Duration = .seconds(20)
+    /// L51: a worker is thawed when a timer of 5 s or more is due (`Timers=`).
+    package var keepsTimers = true
     /// L51: the share of one processor below which it is idle, in thousandths (`IdleCPU=`).
     package var idleProcessorShare = 10
     /// L44: `BackgroundCPU=`; `nil`: what follows from the role (`backgroundCPUAction`).

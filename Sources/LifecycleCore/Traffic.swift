@@ -124,6 +124,18 @@ package struct InputWatch: Hashable, Sendable {
 
 /// What an app in the background has to do (L51), as it was measured. Changes are counted from the measurement before.
 package struct RunWork: Hashable, Sendable {
+    /// What one of its threads does whose end would not be visible while the app is frozen.
+    package enum Wait: CaseIterable, Hashable, Sendable {
+        /// A system call that cannot be watched: a blocked write, the opening of a FIFO, a semaphore.
+        case unwatchedCall
+        /// It cannot be read what a thread does: the app belongs to another user, for example.
+        case unreadable
+        /// It waits for less than 5 s, which it has not done for long enough to be a tick.
+        case short
+    }
+    /// The most bytes of `detail`.
+    package static let maximumDetail = 96
+
     /// Processor time of the run since its launch.
     package var cpu: Duration
     /// A thread runs or is ready to run.
@@ -134,26 +146,36 @@ package struct RunWork: Hashable, Sendable {
     package var unread: UInt64 = 0
     /// Bytes of output that its peers have not got.
     package var unsent: UInt64 = 0
-    /// How many connections that the app accepted have a request without its answer.
-    package var requests = 0
-    /// How long the newest of these requests has waited: since its first bytes, or since enough of it arrived. Zero if there
-    /// is none.
-    package var newestRequest: Duration = .zero
     /// Established connections that the app accepted.
     package var connections = 0
-    /// A thread waits with a timeout that it does not use at rest, of 1 s to 60 s.
-    package var hasUnusualWait = false
-    /// The shortest finite timeout that a thread waits with; `nil`: all wait without one.
-    package var shortestWait: Duration?
-    /// Something could not be measured: a network namespace that is gone, a process of another user. Then there may be a request
-    /// without its answer.
+    /// Why it may not be frozen, as far as its waits show; `nil`: all threads wait for something that is watched.
+    package var wait: Wait?
+    /// For `wait`, `isRunnable` and `tick`: which thread, in which call, for how long; at most `maximumDetail` bytes.
+    package var detail = ""
+    /// The shortest wait of a thread that waits in ticks; `nil`: none does.
+    package var tick: Duration?
+    /// How long ago bytes went over a connection that is still open; `nil`: that is not known to have happened. Measured only of an
+    /// app with ticks.
+    package var traffic: Duration?
+    /// When the next timer of 5 s or more is due.
+    package var due: Instant?
+    /// Something but its threads could not be measured: a network namespace that is gone, a socket.
     package var isIncomplete = false
-    /// There is unread input or a request, and all of it comes from the app itself (L53).
+    /// There is unread input, and all of it comes from the app itself (L53).
     package var isOwn = false
-    /// Only the processor time was measured, to compare the next measurement with: the app has just been thawed.
+    /// Only the processor time was measured, to compare the next measurement with.
     package var isBrief = false
 
     package init(cpu: Duration) { self.cpu = cpu }
+}
+
+/// How much of a run is measured.
+package enum WorkLookKind: CaseIterable, Hashable, Sendable {
+    /// Its processor time.
+    case brief
+    case full
+    /// All of it, after a timer has thawed it for a moment.
+    case moment
 }
 
 /// Why an app that measures idleness is awake (L51).
@@ -163,11 +185,26 @@ package enum WorkReason: String, CaseIterable, Hashable, Sendable {
     case processes
     case unreadInput
     case unsentOutput
-    case request
-    /// A thread waits as it does not at rest.
-    case unusualWait
+    /// It has ticks, and bytes went over a connection within `RequestSec=`.
+    case traffic
+    /// A thread waits for a short time, which it does not repeat.
+    case shortWait
     case connection
+    /// It has ticks (`KeepAwake=timers`).
     case timer
+    /// A thread is in a call that cannot be watched.
+    case unwatchedCall
+    case unreadable
+    /// A timer is due soon.
+    case timerSoon
+
+    /// Whether the detail of a look says more about it.
+    var hasDetail: Bool {
+        switch self {
+        case .cpu, .shortWait, .unwatchedCall, .unreadable, .timer, .traffic: true
+        case .processes, .unreadInput, .unsentOutput, .connection, .timerSoon: false
+        }
+    }
 }
 
 /// File locks that processes of an app hold (L43).

@@ -193,7 +193,9 @@ struct CoreModel {
         case .run(let run, .spawnFailed), .run(let run, .emptied):
             if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .run(let run, .inspected(let inspection)):
-            guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
+            guard let app = currentApp(of: run), apps[app].phase != .suspended, apps[app].phase != .ending else {
+                return
+            }
             apps[app].size.setEstimate(inspection.memory, doubt: inspection.uncertainty)
         case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
             if let app = currentApp(of: run) { apps[app].takesPart = true }

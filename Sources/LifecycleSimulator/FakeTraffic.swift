@@ -1,3 +1,4 @@
+import Idleness
 import LifecycleCore
 
 /// What an app has to do with its peers (L50, L51). It is drawn once for each app: a manifest that is read again is the same
@@ -8,7 +9,7 @@ struct TrafficSettings {
     var threshold = AppPolicy.WakeThreshold()
     var idleTime = Duration.seconds(10)
     var keepAwake: AppPolicy.KeepAwake = [.cpu, .requests]
-    var requestTime = Duration.seconds(60)
+    var requestTime = Duration.seconds(90)
     var idleProcessorShare = 10
     /// An unmodified program, which catches no signal of its notices.
     var isServer = false
@@ -17,6 +18,8 @@ struct TrafficSettings {
     /// What arrives soon after a suspension, and datagrams, it has sent to itself.
     var sendsToItself = false
     var holdsLocks = false
+    /// A thread of it waits for so long again and again.
+    var tick: Duration?
     /// What can be watched of it.
     var watch = InputWatch(watched: 4)
 }
@@ -30,14 +33,34 @@ struct RunTraffic {
         var ends: Int
     }
 
+    /// What a thread of the app waits for until it answers.
     struct Request {
+        /// The thread.
+        let number: Int
         /// When the app read it.
         let since: Microseconds
         let until: Microseconds
-        /// Whether it shows as a request; otherwise a thread waits unusually.
-        let isVisible: Bool
-        /// The app has sent it to itself.
-        var isOwn = false
+        /// In a call that cannot be watched; otherwise it waits for a time.
+        let isUnwatched: Bool
+        /// What events were late by when it began, in all.
+        let lateness: Microseconds
+
+        /// A shorter wait is work.
+        var isShort: Bool { until - since < 5 * .second }
+    }
+    /// What the daemon has measured, and what the app had to do then.
+    struct Measured {
+        let work: RunWork
+        let isInUnwatchedCall: Bool
+        let isInShortWait: Bool
+    }
+    /// A timer of 5 s or more was served.
+    struct Served {
+        let run: Int
+        let since: Microseconds
+        let due: Microseconds
+        let at: Microseconds
+        let lateness: Microseconds
     }
 
     /// The duplicates of the descriptors, and the thread that looks at them.
@@ -74,6 +97,14 @@ struct RunTraffic {
     var unread: [Unread] = []
     var requests: [Request] = []
     var connections = 0
+    /// When it last stopped itself: then it serves no timers.
+    var lastStop: Microseconds = -1
+    /// The number of the last request.
+    var lastNumber = 0
+    /// When bytes last went over a connection.
+    var lastTransfer: Microseconds = 0
+    /// What the daemon knows about its waits. It is lost with the daemon.
+    var waits = WaitHistory()
     var isReadPlanned = false
     var locks: FileLocks?
 
@@ -88,7 +119,7 @@ struct RunTraffic {
     /// The number of its processes at the last measurement.
     var children = 0
     /// Each measurement that is not delivered.
-    var measured: [RunWork] = []
+    var measured: [Measured] = []
     /// When it was last delivered that the run has nothing to do.
     var hintedAt: Microseconds?
     var measuredAt: Microseconds = 0
@@ -124,6 +155,8 @@ struct FakeTraffic {
     var burstsLeft: Int
     /// By run.
     var runs: [RunTraffic] = []
+    /// Timers that were served in this event.
+    var served: [RunTraffic.Served] = []
     /// Runs with something unread.
     var waiting: [Int] = []
 
@@ -172,9 +205,10 @@ struct FakeTraffic {
             [.cpu, .requests], [.cpu, .requests], [.cpu, .requests], [.cpu, .requests, .connections],
             [.cpu, .requests, .timers], [.cpu],
         ])
-        drawn.requestTime = random.pick([.seconds(60), .seconds(60), .seconds(5)])
+        drawn.requestTime = random.pick([.seconds(90), .seconds(60), .seconds(5)])
         drawn.idleProcessorShare = random.pick([10, 10, 5, 100])
         drawn.isServer = random.chance(500)
+        if number % 6 == 0 { drawn.tick = random.pick([.milliseconds(100), .seconds(1), .seconds(3)]) }
         drawn.isPestered = random.chance(400)
         drawn.holdsLocks = random.chance(drawn.isServer ? 700 : 150)
         drawn.watch.watched = 3 + random.below(5)

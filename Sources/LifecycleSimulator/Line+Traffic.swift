@@ -59,16 +59,20 @@ extension Line {
         if work.hasNewProcesses { add(", has new processes") }
         addCount(", unread ", Int(clamping: work.unread))
         addCount(", unsent ", Int(clamping: work.unsent))
-        addCount(", requests ", work.requests)
-        if work.requests > 0 {
-            add(" for ")
-            add(work.newestRequest)
-        }
         addCount(", connections ", work.connections)
-        if work.hasUnusualWait { add(", waits unusually") }
-        if let wait = work.shortestWait {
-            add(", waits for ")
-            add(wait)
+        switch work.wait {
+        case .unwatchedCall: add(", a call that is not watched")
+        case .unreadable: add(", unreadable")
+        case .short: add(", a short wait")
+        case nil: break
+        }
+        if let tick = work.tick {
+            add(", ticks of ")
+            add(tick)
+        }
+        if let due = work.due {
+            add(", a timer at ")
+            add(due.sinceOrigin)
         }
         if work.isIncomplete { add(", incomplete") }
         if work.isOwn { add(", for itself") }
@@ -92,8 +96,12 @@ extension Line {
         case .stopWatchingInput:
             add("stop watching ")
             add(app)
-        case .measureWork(_, let isFirst):
-            add(isFirst ? "measure the work of " : "measure the work again of ")
+        case .measureWork(_, let kind):
+            switch kind {
+            case .brief: add("measure the work of ")
+            case .full: add("measure the work again of ")
+            case .moment: add("measure the work at the end of the moment of ")
+            }
             add(app)
         default: break
         }

@@ -225,6 +225,7 @@ package struct Simulation<Core: DecidingCore> {
         checkers.verify(
             event, of: app, effects, concerning: affected, model, world, core,
             isDeep: events % Checkers.deepInterval == 0)
+        world.traffic.served.removeAll(keepingCapacity: true)
         writeStates()
         arm()
     }

@@ -179,6 +179,7 @@ extension World {
 
     private mutating func stop(_ run: Int) {
         runs[run].isStopped = true
+        traffic.runs[run].lastStop = now
         sendMessage(run, .run(runs[run].id, .stopped), after: kernelRandom.within(5...500))
     }
 

@@ -88,7 +88,7 @@ extension World {
         case .measureActivity(_, let listeners): measureActivity(run, listeners: listeners)
         case .watchInput(_, let attempt, let onlyPeers): watchInput(run, attempt, onlyPeers: onlyPeers)
         case .stopWatchingInput: stopWatchingInput(run)
-        case .measureWork(_, let isFirst): measureWork(run, isFirst: isFirst)
+        case .measureWork(_, let kind): measureWork(run, kind)
         case .measureProcessor: measureProcessor(run)
         case .limitProcessor(_, let limit): limitProcessor(run, limit)
         case .measureSize:

@@ -114,6 +114,9 @@ extension World {
         if traffic.runs[run].locks != nil { plan(.unlockFile, by: run, after: 90 * .second) }
         // With `KeepAwake=connections` they were work until now.
         if traffic.runs[run].connections > 0 { traffic.runs[run].lastWork = now }
+        // So were ticks, which end here.
+        let app = runs[run].app
+        if app < traffic.settings.count, traffic.settings[app].tick != nil { traffic.runs[run].lastWork = now }
         traffic.runs[run].connections = 0
         traffic.runs[run].unsentUntil = min(now, traffic.runs[run].unsentUntil)
         if !traffic.runs[run].requests.isEmpty { plan(.answerRequests, by: run, after: 1000) }

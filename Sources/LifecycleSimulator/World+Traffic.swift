@@ -1,3 +1,4 @@
+import Idleness
 import LifecycleCore
 
 /// Simulates the watch of suspended apps, and what apps do with their input (L50, L51).
@@ -42,16 +43,23 @@ extension World {
         let state = traffic.runs[run]
         if state.hasUnread || hasClients(runs[run].app) { return now }
         if policy.keepAwake.contains(.connections), state.connections > 0 { return now }
-        if policy.keepAwake.contains(.timers), !state.requests.isEmpty { return now }
+        let tick = tick(of: runs[run].app)
+        if policy.keepAwake.contains(.timers), tick != nil { return now }
         var last = max(state.lastWork, min(now, state.busyUntil), min(now, state.unsentUntil))
-        for request in state.requests { last = max(last, min(now, request.since + countedTime(policy))) }
+        for request in state.requests { last = max(last, lastWork(of: request)) }
+        if tick != nil, state.connections > 0, policy.keepAwake.contains(.requests) {
+            last = max(last, min(now, state.lastTransfer + policy.requestTime.microseconds))
+        }
         return last
     }
 
-    /// For how long a request may count: a wait has no age, and counts from the first look that finds it.
-    private func countedTime(_ policy: AppPolicy) -> Microseconds {
-        (policy.requestTime + policy.idleTime).microseconds
+    /// What a stopped app waits for ends when it is continued. Before it ends, a timer keeps the app awake for a moment.
+    private func lastWork(of request: RunTraffic.Request) -> Microseconds {
+        if request.isUnwatched || request.isShort { return now }
+        return request.until - now <= 3 * .second ? now : 0
     }
+
+    func tick(of app: Int) -> Duration? { !isQuiet && app < traffic.settings.count ? traffic.settings[app].tick : nil }
 
     // MARK: The watch
 
@@ -120,6 +128,7 @@ extension World {
             traffic.runs[run].watch?.isLost = true
             traffic.runs[run].burst?.next = RunTraffic.Burst.first
             traffic.runs[run].measured = []
+            traffic.runs[run].waits = WaitHistory()
         }
     }
 
@@ -153,6 +162,7 @@ extension World {
         traffic.runs[run].unread = []
         traffic.runs[run].burst = nil
         traffic.runs[run].lastWork = now
+        traffic.runs[run].lastTransfer = now
         traffic.waiting.removeAll { $0 == run }
         for item in unread {
             if item.ends > 0 { traffic.runs[run].lastWork = now }
@@ -162,7 +172,7 @@ extension World {
             case .listener:
                 accept(run)
                 beginRequest(run)
-            case .stream: if traffic.random.chance(700) { beginRequest(run, isOwn: item.input.source == .own) }
+            case .stream: if traffic.random.chance(700) { beginRequest(run) }
             case .datagram, .pipe, .terminal, .timer, .event, .epoll:
                 let time = traffic.random.within(10...30 * .millisecond)
                 traffic.runs[run].use(time, at: now)
@@ -177,15 +187,18 @@ extension World {
         schedule(.peerCloses, for: run, after: traffic.random.within(100 * .millisecond...60 * .second))
     }
 
-    mutating func beginRequest(_ run: Int, isOwn: Bool = false) {
+    mutating func beginRequest(_ run: Int) {
         guard !isQuiet, traffic.runs[run].requests.count < 20 else { return }
         let time: Microseconds = traffic.random.pick([
             1 * .millisecond, 1 * .millisecond, 20 * .millisecond, 300 * .millisecond, 3 * .second, 20 * .second,
             90 * .second,
         ])
-        let isVisible = traffic.random.chance(800)
+        let isUnwatched = traffic.random.chance(200)
+        traffic.runs[run].lastNumber += 1
         traffic.runs[run].requests.append(
-            RunTraffic.Request(since: now, until: now + time, isVisible: isVisible, isOwn: isOwn))
+            RunTraffic.Request(
+                number: traffic.runs[run].lastNumber, since: now, until: now + time, isUnwatched: isUnwatched,
+                lateness: pastLateness))
         // Most long requests wait for another program, without a byte.
         let share = traffic.random.pick([0, 0, 10, 2])
         if share > 0, time <= 3 * .second { traffic.runs[run].use(time / Microseconds(share), at: now) }
@@ -194,13 +207,15 @@ extension World {
 
     /// The app answers the requests whose time has come. The last bytes of some answers are under way for a while.
     mutating func answerRequests(_ run: Int) {
-        let policy = apps[runs[run].app].policy
-        let counted = countedTime(policy)
         let isOver = { [now, isQuiet] (request: RunTraffic.Request) in request.until <= now || isQuiet }
         for request in traffic.runs[run].requests where isOver(request) {
-            // Whatever waits counts with `KeepAwake=timers`.
-            let last = policy.keepAwake.contains(.timers) ? now : min(now, request.since + counted)
-            traffic.runs[run].lastWork = max(traffic.runs[run].lastWork, last)
+            traffic.runs[run].lastWork = now
+            traffic.runs[run].lastTransfer = now
+            if !request.isShort, !request.isUnwatched, traffic.runs[run].lastStop < request.since {
+                traffic.served.append(
+                    RunTraffic.Served(
+                        run: run, since: request.since, due: request.until, at: now, lateness: request.lateness))
+            }
             if !isQuiet, traffic.random.chance(300) {
                 traffic.runs[run].unsentUntil = now + traffic.random.within(0...3 * .second)
             }
@@ -210,59 +225,94 @@ extension World {
 
     // MARK: Measurements
 
-    /// The first look after a thaw takes only the processor time, if the daemon has looked at the run before it was frozen.
-    mutating func measureWork(_ run: Int, isFirst: Bool) {
+    mutating func measureWork(_ run: Int, _ kind: WorkLookKind) {
         let policy = apps[runs[run].app].policy
-        var work = currentWork(of: run, policy)
+        var work = currentWork(of: run, policy, kind)
         if work.hasNewProcesses || work.isIncomplete { traffic.runs[run].lastWork = now }
-        traffic.runs[run].children = runs[run].children
+        if kind == .brief {
+            traffic.runs[run].children = runs[run].children
+            traffic.runs[run].waits.begin(at: now.duration)
+        }
         // What is not looked at is there nevertheless.
-        traffic.runs[run].measured.append(work)
-        let isBrief = isFirst && runs[run].attempt > 0 && traffic.random.chance(900)
-        if isBrief {
+        let requests = traffic.runs[run].requests.filter { $0.until > now }
+        traffic.runs[run].measured.append(
+            RunTraffic.Measured(
+                work: work, isInUnwatchedCall: requests.contains(where: \.isUnwatched),
+                isInShortWait: requests.contains { !$0.isUnwatched && $0.isShort && !isTimer($0, of: run, work.due) }))
+        if kind == .brief {
             work = RunWork(cpu: work.cpu)
             work.isBrief = true
+        } else {
+            traffic.runs[run].children = runs[run].children
         }
         // Other work of the daemon may come before it.
-        let delay = traffic.random.within(isFirst && traffic.random.chance(200) ? 500...30_000 : 5...500)
+        let delay = traffic.random.within(kind == .brief && traffic.random.chance(200) ? 500...30_000 : 5...500)
         let time = max(traffic.runs[run].measuredAt, now + delay)
         traffic.runs[run].measuredAt = time
         queue.push(.deliver(.run(runs[run].id, .workMeasured(work))), at: time)
     }
 
-    private mutating func currentWork(of run: Int, _ policy: AppPolicy) -> RunWork {
+    /// Whether a short wait ends when a timer is due, which wakes the app in time.
+    private func isTimer(_ wait: RunTraffic.Request, of run: Int, _ due: Instant?) -> Bool {
+        let others = traffic.runs[run].requests.filter { !$0.isShort }.map(\.until) + [due?.microseconds ?? -1]
+        return others.contains { abs($0 - wait.until) < 100 * .millisecond }
+    }
+
+    private mutating func currentWork(of run: Int, _ policy: AppPolicy, _ kind: WorkLookKind) -> RunWork {
         let state = traffic.runs[run]
         var work = RunWork(cpu: state.processorTime(at: now).duration)
-        work.isRunnable = state.busyUntil > now && runs[run].program == .running
+        if kind != .brief { judgeWaits(of: run, policy, &work) }
+        work.isRunnable = work.isRunnable || state.busyUntil > now && runs[run].program == .running
         work.hasNewProcesses = state.children != runs[run].children
         for unread in state.unread where !unread.input.isEnd { work.unread += max(1, unread.input.bytes) }
         work.unread += UInt64(state.burst?.count ?? 0) + UInt64(sockets.apps[runs[run].app].clients.count)
         work.unsent = UInt64(max(0, state.unsentUntil - now))
-        let visible = state.requests.filter(\.isVisible)
-        work.requests = visible.count
-        work.newestRequest = visible.map { now - $0.since }.min()?.duration ?? .zero
         let isUnreadOwn = state.unread.allSatisfy { $0.input.isEnd || $0.input.source == .own }
-        let hasOwn = (work.unread > 0 || work.requests > 0) && isUnreadOwn && visible.allSatisfy(\.isOwn)
-        work.isOwn = hasOwn && !hasClients(runs[run].app)
-        work.hasUnusualWait = state.requests.contains { !$0.isVisible }
+        work.isOwn = work.unread > 0 && isUnreadOwn && !hasClients(runs[run].app)
         work.connections = state.connections
-        let isWaiting = policy.keepAwake.contains(.timers) ? !state.requests.isEmpty : runs[run].app % 3 == 0
-        work.shortestWait = isWaiting ? .seconds(5) : nil
+        if work.tick != nil, state.connections > 0 { work.traffic = (now - state.lastTransfer).duration }
         work.isIncomplete = !isQuiet && traffic.random.chance(10)
         return work
     }
 
+    /// Each request is a thread. One more waits for input, and one in ticks.
+    private mutating func judgeWaits(of run: Int, _ policy: AppPolicy, _ work: inout RunWork) {
+        var threads = [ThreadSighting(thread: 1, activity: .waiting(Wait(call: 1)))]
+        if let tick = tick(of: runs[run].app) {
+            let wait = Wait(call: 2, length: tick, due: now.duration + tick / 2, stamp: UInt64(now))
+            threads.append(ThreadSighting(thread: 2, activity: .waiting(wait)))
+        }
+        for request in traffic.runs[run].requests {
+            let wait = Wait(
+                call: 3, length: (request.until - request.since).duration, due: request.until.duration,
+                stamp: UInt64(request.since))
+            threads.append(
+                ThreadSighting(
+                    thread: 2 + request.number,
+                    activity: request.isUnwatched ? .unwatched(call: 4) : .waiting(wait)))
+        }
+        let verdict = traffic.runs[run].waits.judge(
+            threads, at: now.duration, idleTime: policy.idleTime, isFrozen: runs[run].freezer == .frozen)
+        switch verdict.work {
+        case .unwatched: work.wait = .unwatchedCall
+        case .shortWait: work.wait = .short
+        case .unreadable: work.wait = .unreadable
+        case .running, .uninterruptible: work.isRunnable = true
+        case nil: break
+        }
+        work.tick = verdict.tick
+        work.due = verdict.due.map { Instant(sinceOrigin: $0) }
+    }
+
     /// Whether an app that has this to do may not be suspended. Once it has said that it has nothing to do, what it had before does
     /// not count.
-    private func isSurelyWorking(_ run: Int, _ work: RunWork) -> Bool {
-        let policy = apps[runs[run].app].policy
-        let awake = policy.keepAwake
-        let hintAge = traffic.runs[run].hintedAt.map { (now - $0).duration }
-        let age = min(policy.requestTime, hintAge ?? policy.requestTime)
-        let hasRequest = work.requests > 0 && work.newestRequest < age
-        let computes = hintAge == nil && awake.contains(.cpu) && work.isRunnable
-        return work.unread > 0 || computes || awake.contains(.requests) && hasRequest
-            || awake.contains(.connections) && work.connections > 0
+    private func isSurelyWorking(_ run: Int, _ measured: RunTraffic.Measured) -> Bool {
+        let work = measured.work
+        let awake = apps[runs[run].app].policy.keepAwake
+        let isHinted = traffic.runs[run].hintedAt != nil
+        let computes = !isHinted && awake.contains(.cpu) && work.isRunnable
+        let isWaiting = measured.isInUnwatchedCall || !isHinted && measured.isInShortWait
+        return work.unread > 0 || computes || isWaiting || awake.contains(.connections) && work.connections > 0
     }
 
     /// The core receives the outcome of a measurement.

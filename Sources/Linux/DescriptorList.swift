@@ -13,7 +13,7 @@ enum ListedKind {
     /// The process may not be examined.
     case notPermitted
 
-    fileprivate init(_ number: Int32) {
+    init(_ number: Int32) {
         switch UInt32(bitPattern: number) {
         case CLINUX_DESCRIPTOR_SOCKET.rawValue: self = .socket
         case CLINUX_DESCRIPTOR_PIPE.rawValue: self = .pipe
@@ -41,6 +41,14 @@ enum ListedKind {
             true
         // Epoll descriptors come last, and a signalfd shows the signals of the process that asks.
         case .ignored, .epoll, .signalfd, .ioUring: false
+        }
+    }
+
+    /// Whether a thread that reads from it waits for something that is watched while it is frozen. Of a signalfd it is signals.
+    var endsWaits: Bool {
+        switch self {
+        case .socket, .pipe, .terminal, .timerfd, .eventfd, .inotify, .pidfd, .device, .maybeQueue, .signalfd: true
+        case .ignored, .unknown, .notPermitted, .epoll, .ioUring: false
         }
     }
 }
@@ -137,18 +145,21 @@ final class DescriptorList {
 
     /// Returns the next descriptors, about 80; none at the end.
     func next() throws(SystemError) -> [ListedDescriptor] {
-        var result: Int32 = 0
-        let (number, process, table) = (folder.raw, self.process, self.table)
-        let listed = withUnsafeTemporaryAllocation(
-            of: clinux_descriptor_entry.self, capacity: Int(clinux_most_entries)
-        ) { buffer in
-            guard let start = buffer.baseAddress else { return [ListedDescriptor]() }
-            result = clinux_list_descriptors(number, start)
-            return (0..<Int(max(result, 0))).map { ListedDescriptor(buffer[$0], process: process, table: table) }
-        }
-        try check(result, "getdents64")
-        return listed
+        try nextDescriptors(folder.raw, process: process, table: table)
     }
+}
+
+/// Returns the next descriptors of /proc/PID/fd, about 80; none at the end.
+func nextDescriptors(_ number: Int32, process: Int, table: Int) throws(SystemError) -> [ListedDescriptor] {
+    var result: Int32 = 0
+    let listed = withUnsafeTemporaryAllocation(of: clinux_descriptor_entry.self, capacity: Int(clinux_most_entries)) {
+        buffer in
+        guard let start = buffer.baseAddress else { return [ListedDescriptor]() }
+        result = clinux_list_descriptors(number, start)
+        return (0..<Int(max(result, 0))).map { ListedDescriptor(buffer[$0], process: process, table: table) }
+    }
+    try check(result, "getdents64")
+    return listed
 }
 
 extension Enclosure {

@@ -127,6 +127,10 @@ extension DescriptorWatch {
         var input = ArrivedInput(
             kind: duplicate.kind, pid: processes[duplicate.first.process].pid, descriptor: duplicate.first.number)
         let isWritable = duplicate.isBlocked && events.contains(.writable)
+        if duplicate.wasLeft {
+            duplicates[index].wasLeft = false
+            return .nothing
+        }
         switch duplicate.kind {
         case .listener, .timer, .event, .epoll: break
         case .terminal: input.isEnd = events.contains(.hangUp)
@@ -140,7 +144,11 @@ extension DescriptorWatch {
             let mayEnd = duplicate.kind != .datagram || input.bytes == 0
             input.isEnd = mayEnd && !isUnknown && !isWritable && !events.isDisjoint(with: .ends)
             if input.isEnd, duplicate.hadEnd { input.isEnd = false }
-            if !isWritable, !isUnknown, !input.isEnd, duplicate.countsBytes || !events.isDisjoint(with: .ends) {
+            // Urgent data is not counted (tcp(7)).
+            let isUrgent = duplicate.isTCP && events.contains(.priority)
+            if !isWritable, !isUnknown, !isUrgent, !input.isEnd,
+                duplicate.countsBytes || !events.isDisjoint(with: .ends)
+            {
                 if input.bytes == 0 || duplicate.countsBytes && input.bytes == duplicate.lastBytes { return .nothing }
             }
         }
@@ -149,6 +157,7 @@ extension DescriptorWatch {
         // Once.
         if input.isEnd { duplicates[index].hadEnd = true }
         input.isHalfFull = found.isHalfFull && (!input.isEnd || input.bytes > 0)
+        if duplicate.isTCP, events.contains(.priority) { input.bytes = 0 }
         if isWritable {
             // There is space from now on, so the kernel adds it to each event.
             duplicates[index].endBlock()

@@ -63,6 +63,8 @@ package final class DescriptorWatch {
     package var describe: (UInt64) -> SocketDescriber.Description? = { _ in nil }
     /// A TCP socket of the app as the last look at its work has found it, by its inode.
     package var knownSocket: (UInt64) -> KnownSocket? = { _ in nil }
+    /// Timer descriptors with which the app waits in ticks: they do not wake it.
+    package var ignoredTimers: Set<TimerTick> = []
     /// Examines sockets and pipes; made at the first use.
     var helper: HelperThread?
     var epoll: Epoll?
@@ -283,6 +285,10 @@ package final class DescriptorWatch {
         let item = listed[index]
         // The first pass has taken the listening sockets.
         if hasEnded[item.process] || listed[index].isCovered { return }
+        if item.kind == .timerfd, isTick(item) {
+            listed[index].isCovered = true
+            return
+        }
         switch item.kind {
         case .socket: break
         case .pipe: if onlyListeners { return }
@@ -321,6 +327,10 @@ package final class DescriptorWatch {
         var peer = clinux_peer()
         clinux_describe_peer(number, duplicate.domain, &peer)
         return withUnsafeBytes(of: &peer.text) { $0.prefix(peer.length).elementsEqual(ignoredSocket.utf8) }
+    }
+
+    private func isTick(_ item: ListedDescriptor) -> Bool {
+        ignoredTimers.contains(TimerTick(process: processes[item.process].pid, number: item.number))
     }
 
     private func finish(_ index: Int, _ verdict: WatchedDescriptor.Verdict) {
@@ -373,6 +383,8 @@ package final class DescriptorWatch {
 
     /// Records how many bytes an own pipe has.
     func recordLeft(_ bytes: UInt64, in duplicate: WatchedDescriptor) { left.bytes[duplicate.inode] = bytes }
+
+    func recordLeft(_ event: EventDescriptor) { left.events.insert(event) }
 
     /// Counts descriptors that are not watched.
     func count(_ what: String, _ problem: Problem, _ number: Int = 1) {

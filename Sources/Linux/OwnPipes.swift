@@ -4,8 +4,16 @@ import CLinux
 package struct LeftInput: Equatable {
     /// Numbers of bytes by the inode of the pipe.
     var bytes: [UInt64: UInt64] = [:]
+    /// Event descriptors that were readable (eventfd(2)).
+    var events: Set<EventDescriptor> = []
 
     package init() {}
+}
+
+/// An event descriptor of a process. The kernel does not tell whether two of them are of the same file.
+struct EventDescriptor: Hashable {
+    let pid: Int32
+    let number: Int32
 }
 
 /// A pipe of which one process of the app has both ends may be a lock or a semaphore: libuv keeps a byte in such a pipe for as
@@ -14,6 +22,9 @@ package struct LeftInput: Equatable {
 ///
 /// Of other pipes nothing is assumed. A client could have sent the same number of bytes again between the last measurement and
 /// the freeze.
+///
+/// The same holds for event descriptors that were readable at the freeze before: a program signals its own threads with them, and libzmq
+/// leaves some readable. What is added to one while the app is frozen is input.
 extension DescriptorWatch {
     private struct End: Hashable {
         let table: Int
@@ -40,5 +51,13 @@ extension DescriptorWatch {
         duplicate.lastBytes = bytes
         // Until the helper thread has counted them.
         recordLeft(bytes, in: duplicate)
+    }
+
+    /// Takes what is known about an event descriptor from the watch before.
+    func recallEvent(_ duplicate: inout WatchedDescriptor) {
+        guard clinux_poll_now(duplicate.number, EpollEvents.readable.rawValue) != 0 else { return }
+        let event = EventDescriptor(pid: processes[duplicate.first.process].pid, number: duplicate.first.number)
+        duplicate.wasLeft = leftBefore.events.contains(event)
+        recordLeft(event)
     }
 }

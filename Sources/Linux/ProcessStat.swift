@@ -19,6 +19,8 @@ package struct ProcessStat: Equatable {
     package var threads: Int
     /// The start time in clock ticks since boot. Together with the pid it identifies the process.
     package var startTime: UInt64
+    /// On which it ran last; -1: not known.
+    var processor: Int32
 
     /// - Returns: `nil` if the bytes are not such a file.
     package init?(parsing bytes: [UInt8]) {
@@ -51,6 +53,9 @@ package struct ProcessStat: Equatable {
         childTicks = UInt64(bitPattern: field(16)) &+ UInt64(bitPattern: field(17))
         threads = Int(field(20))
         startTime = UInt64(bitPattern: field(22))
+        // Field 39.
+        for _ in 23..<39 { _ = scanner.word() }
+        processor = scanner.number() ?? -1
     }
 
     /// Whether the process has executed a program since fork or clone (PF_FORKNOEXEC).

@@ -105,6 +105,8 @@ package struct UnixQueue: Equatable {
     package var peer: UInt64
     /// Of a listener: the inodes of the sockets whose connections wait; 0 as of `peer`.
     package var clients: [UInt64]
+    /// It is bound, or was accepted by a listener, whose address it has then.
+    package var hasName: Bool
 
     /// - Parameter bytes: a message without its netlink header: `struct unix_diag_msg` and attributes.
     init?(parsing bytes: ArraySlice<UInt8>) {
@@ -117,6 +119,8 @@ package struct UnixQueue: Equatable {
         // UNIX_DIAG_PEER
         let other: UInt32? = netlinkAttribute(2, of: bytes.dropFirst(16)).flatMap { nativeNumber($0, at: 0) }
         peer = UInt64(other ?? 0)
+        // UNIX_DIAG_NAME
+        hasName = netlinkAttribute(0, of: bytes.dropFirst(16)) != nil
         // UNIX_DIAG_ICONS
         let waiting = netlinkAttribute(3, of: bytes.dropFirst(16)) ?? []
         clients = stride(from: 0, to: waiting.count - waiting.count % 4, by: 4).map { offset in
@@ -204,10 +208,10 @@ enum DiagnosticRequest {
 
     /// All AF_UNIX sockets, or the one with an inode.
     static func unix(inode: UInt64?) -> [UInt8] {
-        // UDIAG_SHOW_PEER, UDIAG_SHOW_ICONS and UDIAG_SHOW_RQLEN, and a cookie that is not compared.
+        // UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_ICONS and UDIAG_SHOW_RQLEN, and a cookie that is not compared.
         let body: [UInt8] =
             [1, 0, 0, 0] + nativeBytes(UInt32.max) + nativeBytes(UInt32(truncatingIfNeeded: inode ?? 0))
-            + nativeBytes(UInt32(0x1c)) + nativeBytes(UInt64.max)
+            + nativeBytes(UInt32(0x1d)) + nativeBytes(UInt64.max)
         return request(body, isDump: inode == nil)
     }
 

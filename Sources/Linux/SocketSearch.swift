@@ -63,6 +63,8 @@ final class SocketSearch {
     private let proc: ProcFS
     /// A helper thread can be asked.
     private var mayAsk: Bool
+    /// Whether connections are counted: only of programs with ticks.
+    private let counts: Bool
 
     private(set) var found: [UInt64: FoundSocket] = [:]
     private(set) var ports: Set<UInt16> = []
@@ -102,6 +104,7 @@ final class SocketSearch {
         proc: ProcFS
     ) {
         self.mayAsk = mayAsk
+        counts = baseline.countsTraffic
         self.usesOldTables = usesOldTables
         known = baseline.sockets
         lastLook = baseline.lastLook ?? .zero
@@ -136,7 +139,7 @@ final class SocketSearch {
                 take(socket, inode)
             } else if kind == .unix, askedUnix {
                 asked.append(.unix(inode))
-            } else if kind == .tcp, mayAsk, let identity = entry?.identity, entry?.connection != nil {
+            } else if kind == .tcp, counts, mayAsk, let identity = entry?.identity, entry?.isConnection ?? false {
                 uncounted.append(.counters(inode, identity))
             } else if kind == .tcp, !hasNoDiagnostics, let identity = entry?.identity, askedTCP < Self.mostTCP {
                 asked.append(.tcp(inode, identity))
@@ -222,7 +225,7 @@ final class SocketSearch {
     private func take(_ socket: FoundSocket, _ inode: UInt64) {
         found[inode] = socket
         // A kernel without these counters does not answer with them.
-        guard let identity = socket.uncounted, !counted.contains(inode) else { return }
+        guard counts, let identity = socket.uncounted, !counted.contains(inode) else { return }
         if mayAsk { uncounted.append(.counters(inode, identity)) } else { isIncomplete = true }
     }
 

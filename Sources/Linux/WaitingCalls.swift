@@ -1,17 +1,16 @@
-/// A system call that a thread is parked in, as /proc/PID/task/TID/syscall shows it (proc_pid_syscall(5)).
-struct ParkedCall: Equatable {
+/// A system call in which a thread sleeps, as /proc/PID/task/TID/syscall shows it (proc_pid_syscall(5)).
+struct ShownCall: Equatable {
     var number: Int
     var arguments: [UInt64]
-    var stackPointer: UInt64
 }
 
-/// What a thread does, as /proc/PID/task/TID/syscall shows it.
-enum ThreadActivity: Equatable {
+/// What /proc/PID/task/TID/syscall shows.
+enum ShownActivity: Equatable {
     /// On a processor, or ready.
     case running
     /// It sleeps in no system call: in a page fault, stopped, or it has ended.
     case outside
-    case parked(ParkedCall)
+    case call(ShownCall)
 
     /// - Returns: `nil` if the bytes are not such a file.
     init?(parsing bytes: [UInt8]) {
@@ -34,91 +33,105 @@ enum ThreadActivity: Equatable {
             values.append(value)
         }
         guard values.count == 8 else { return nil }
-        self = .parked(ParkedCall(number: number, arguments: Array(values[..<6]), stackPointer: values[6]))
+        self = .call(ShownCall(number: number, arguments: Array(values[..<6])))
     }
 }
 
+/// A system call in which a thread may wait while its program is frozen, because what ends it is watched.
+struct WatchedCall {
+    /// How the call says for how long it waits. The positions are those of its arguments, from 0.
+    enum Timeout: Equatable {
+        case none
+        /// A number of milliseconds; negative: without end.
+        case milliseconds(Int)
+        /// The address of a `timespec`; 0: without end.
+        case timespec(Int)
+        case timeval(Int)
+        /// The address of a `timespec` that is a time of CLOCK_REALTIME.
+        case realTime(Int)
+        case clockNanosleep
+        case futex
+    }
+
+    let timeout: Timeout
+    /// The argument that is a descriptor: if it is a file, a device, or of an unknown kind, nothing shows the end of the wait.
+    var descriptor: Int?
+    /// The kernel writes what is left of the timeout into the program's memory when it is interrupted, and counts from there
+    /// when the program runs again.
+    var keepsRest = false
+
+    init(_ timeout: Timeout, descriptor: Int? = nil, keepsRest: Bool = false) {
+        self.timeout = timeout
+        self.descriptor = descriptor
+        self.keepsRest = keepsRest
+    }
+
+    /// The same numbers on all architectures.
+    private static let common: [Int: WatchedCall] = [
+        441: WatchedCall(.timespec(3))  // epoll_pwait2
+    ]
+
+    // Not among them, although programs wait in them: msgrcv, semop and semtimedop (System V objects are shared with other programs),
+    // io_uring_enter and futex_waitv.
+    #if arch(x86_64)
+        static let restart = 219
+        static let futexCall = 202
+        private static let own: [Int: WatchedCall] = [
+            7: WatchedCall(.milliseconds(2)),  // poll
+            271: WatchedCall(.timespec(2), keepsRest: true),  // ppoll
+            23: WatchedCall(.timeval(4), keepsRest: true),  // select
+            270: WatchedCall(.timespec(4), keepsRest: true),  // pselect6
+            232: WatchedCall(.milliseconds(3)), 281: WatchedCall(.milliseconds(3)),  // epoll_wait, epoll_pwait
+            202: WatchedCall(.futex), 35: WatchedCall(.timespec(0)), 230: WatchedCall(.clockNanosleep),
+            128: WatchedCall(.timespec(2)),  // rt_sigtimedwait
+            208: WatchedCall(.timespec(4)), 333: WatchedCall(.timespec(4)),  // io_getevents, io_pgetevents
+            // read, readv, accept, accept4, recvfrom, recvmsg, recvmmsg, mq_timedreceive
+            0: WatchedCall(.none, descriptor: 0), 19: WatchedCall(.none, descriptor: 0),
+            43: WatchedCall(.none, descriptor: 0), 288: WatchedCall(.none, descriptor: 0),
+            45: WatchedCall(.none, descriptor: 0), 47: WatchedCall(.none, descriptor: 0),
+            299: WatchedCall(.timespec(4), descriptor: 0), 243: WatchedCall(.realTime(4), descriptor: 0),
+            // wait4, waitid, pause, rt_sigsuspend
+            61: WatchedCall(.none), 247: WatchedCall(.none), 34: WatchedCall(.none), 130: WatchedCall(.none),
+        ]
+    #elseif arch(arm64)
+        static let restart = 128
+        static let futexCall = 98
+        private static let own: [Int: WatchedCall] = [
+            73: WatchedCall(.timespec(2), keepsRest: true),  // ppoll
+            72: WatchedCall(.timespec(4), keepsRest: true),  // pselect6
+            22: WatchedCall(.milliseconds(3)),  // epoll_pwait
+            98: WatchedCall(.futex), 101: WatchedCall(.timespec(0)), 115: WatchedCall(.clockNanosleep),
+            137: WatchedCall(.timespec(2)),  // rt_sigtimedwait
+            4: WatchedCall(.timespec(4)), 292: WatchedCall(.timespec(4)),  // io_getevents, io_pgetevents
+            // read, readv, accept, accept4, recvfrom, recvmsg, recvmmsg, mq_timedreceive
+            63: WatchedCall(.none, descriptor: 0), 65: WatchedCall(.none, descriptor: 0),
+            202: WatchedCall(.none, descriptor: 0), 242: WatchedCall(.none, descriptor: 0),
+            207: WatchedCall(.none, descriptor: 0), 212: WatchedCall(.none, descriptor: 0),
+            243: WatchedCall(.timespec(4), descriptor: 0), 183: WatchedCall(.realTime(4), descriptor: 0),
+            // wait4, waitid, rt_sigsuspend
+            260: WatchedCall(.none), 95: WatchedCall(.none), 133: WatchedCall(.none),
+        ]
+    #else
+        static let restart = -2
+        static let futexCall = -2
+        private static let own: [Int: WatchedCall] = [:]
+    #endif
+
+    static let all = common.merging(own) { $1 }
+}
+
 /// For how long a thread waits in its system call, if nothing happens.
-package enum WaitTimeout: Equatable, Sendable {
+enum WaitTimeout: Equatable {
     case none
     /// So long, from the beginning of the call.
     case relative(Duration)
     /// Until a time: what is left of it.
     case remaining(Duration)
-    /// The kernel restarts a call that a stop or a freeze has interrupted: which one is not shown.
-    case restarted
     /// It cannot be read.
     case unknown
-
-    package var duration: Duration? {
-        switch self {
-        case .relative(let duration), .remaining(let duration): duration
-        case .none, .restarted, .unknown: nil
-        }
-    }
 }
 
-/// How a system call says for how long it waits. The positions are those of its arguments, from 0.
-enum WaitingCall: Equatable {
-    case untimed
-    /// A number of milliseconds; negative: without end.
-    case milliseconds(Int)
-    /// The address of a `timespec`; 0: without end.
-    case timespec(Int)
-    case timeval(Int)
-    /// The address of a `timespec` that is a time of a clock; the clock's number is another argument, or CLOCK_REALTIME.
-    case deadline(Int, clock: Int?)
-    case clockNanosleep
-    case futex
-    /// io_uring_enter(2), with IORING_ENTER_EXT_ARG.
-    case ring
-    /// restart_syscall(2)
-    case restart
-
-    /// The calls in which threads wait. In others a thread may wait for a device.
-    static let all = common.merging(own) { $1 }
-
-    /// The same numbers on all architectures.
-    private static let common: [Int: WaitingCall] = [
-        441: .timespec(3),  // epoll_pwait2
-        426: .ring,
-        449: .deadline(3, clock: 4),  // futex_waitv
-        455: .deadline(4, clock: 5),  // futex_wait
-    ]
-
-    #if arch(x86_64)
-        private static let own: [Int: WaitingCall] = [
-            7: .milliseconds(2), 271: .timespec(2),  // poll, ppoll
-            23: .timeval(4), 270: .timespec(4),  // select, pselect6
-            232: .milliseconds(3), 281: .milliseconds(3),  // epoll_wait, epoll_pwait
-            202: .futex, 35: .timespec(0), 230: .clockNanosleep,
-            299: .timespec(4), 220: .timespec(3), 128: .timespec(2),  // recvmmsg, semtimedop, rt_sigtimedwait
-            243: .deadline(4, clock: nil),  // mq_timedreceive
-            208: .timespec(4), 333: .timespec(4),  // io_getevents, io_pgetevents
-            219: .restart,
-            // accept, accept4, recvfrom, recvmsg, wait4, waitid, pause, rt_sigsuspend, msgrcv
-            43: .untimed, 288: .untimed, 45: .untimed, 47: .untimed, 61: .untimed, 247: .untimed, 34: .untimed,
-            130: .untimed, 70: .untimed,
-        ]
-    #elseif arch(arm64)
-        private static let own: [Int: WaitingCall] = [
-            73: .timespec(2), 72: .timespec(4),  // ppoll, pselect6
-            22: .milliseconds(3),  // epoll_pwait
-            98: .futex, 101: .timespec(0), 115: .clockNanosleep,
-            243: .timespec(4), 192: .timespec(3), 137: .timespec(2),  // recvmmsg, semtimedop, rt_sigtimedwait
-            183: .deadline(4, clock: nil),  // mq_timedreceive
-            4: .timespec(4), 292: .timespec(4),  // io_getevents, io_pgetevents
-            128: .restart,
-            // accept, accept4, recvfrom, recvmsg, wait4, waitid, rt_sigsuspend, msgrcv
-            202: .untimed, 242: .untimed, 207: .untimed, 212: .untimed, 260: .untimed, 95: .untimed,
-            133: .untimed, 188: .untimed,
-        ]
-    #else
-        private static let own: [Int: WaitingCall] = [:]
-    #endif
-}
-
-/// Reads the timeouts of parked threads.
+/// Reads the timeouts of threads that wait.
 struct TimeoutReader {
     /// Reads memory of the process; `nil`: it cannot be read.
     var memory: (_ address: UInt64, _ count: Int) -> [UInt8]?
@@ -128,26 +141,32 @@ struct TimeoutReader {
     /// Longer waits are without end, as far as anything here is concerned.
     private static let longest = Duration.seconds(366 * 86_400)
 
-    func timeout(of call: ParkedCall, _ kind: WaitingCall) -> WaitTimeout {
+    func timeout(of call: ShownCall, _ kind: WatchedCall.Timeout) -> WaitTimeout {
         func argument(_ position: Int) -> UInt64 {
             call.arguments.indices.contains(position) ? call.arguments[position] : 0
         }
         switch kind {
-        case .untimed: return .none
-        case .restart: return .restarted
+        case .none: return .none
         case .milliseconds(let position):
             let value = Int32(truncatingIfNeeded: argument(position))
             return value < 0 ? .none : .relative(.milliseconds(Int64(value)))
         case .timespec(let position): return relative(argument(position), unit: 1)
         case .timeval(let position): return relative(argument(position), unit: 1000)
-        case .deadline(let position, let clock):
-            return remaining(argument(position), clock: clock.map { Int32(truncatingIfNeeded: argument($0)) } ?? 0)
+        case .realTime(let position): return remaining(argument(position), clock: 0)
         case .clockNanosleep:
             // TIMER_ABSTIME
             if argument(1) & 1 == 0 { return relative(argument(2), unit: 1) }
             return remaining(argument(2), clock: Int32(truncatingIfNeeded: argument(0)))
         case .futex: return futex(operation: argument(1), argument(3))
-        case .ring: return ring(flags: argument(3), argument(4))
+        }
+    }
+
+    /// The argument that is the address of the rest, and the unit of its second part in nanoseconds; `nil`: there is none.
+    static func rest(of kind: WatchedCall.Timeout) -> (argument: Int, unit: Int64)? {
+        switch kind {
+        case .timespec(let position): (position, 1)
+        case .timeval(let position): (position, 1000)
+        case .none, .milliseconds, .realTime, .clockNanosleep, .futex: nil
         }
     }
 
@@ -160,17 +179,6 @@ struct TimeoutReader {
         case 9, 11, 13: return remaining(address, clock: realtime)  // FUTEX_WAIT_BITSET, _WAIT_REQUEUE_PI, _LOCK_PI2
         default: return .none
         }
-    }
-
-    /// `struct io_uring_getevents_arg`: the address of a `timespec` is at offset 16.
-    private func ring(flags: UInt64, _ address: UInt64) -> WaitTimeout {
-        guard flags & 8 != 0, address != 0 else { return .none }
-        // IORING_ENTER_EXT_ARG_REG: not an address.
-        if flags & 64 != 0 { return .unknown }
-        guard let bytes = memory(address, 24), let pointer: UInt64 = nativeNumber(bytes[...], at: 16) else {
-            return .unknown
-        }
-        return relative(pointer, unit: 1)
     }
 
     private func relative(_ address: UInt64, unit: Int64) -> WaitTimeout {

@@ -69,6 +69,8 @@ struct WatchedDescriptor {
     var isBlocked = false
     /// The end of the stream had arrived before the watch began.
     var hadEnd = false
+    /// An event descriptor that was readable before, and at the freeze before. That is no input.
+    var wasLeft = false
     /// Input waited when it was duplicated.
     var hadInput = false
     /// The app has sent that input to itself, and it was not reported yet.
@@ -155,7 +157,11 @@ extension DescriptorWatch {
             duplicate.hadEnd = !now.isDisjoint(with: .ends)
             return .watched(duplicate)
         case .timerfd: return .watched(WatchedDescriptor(number, .timer, holder))
-        case .eventfd, .inotify, .pidfd, .device: return .watched(WatchedDescriptor(number, .event, holder))
+        case .eventfd:
+            var duplicate = WatchedDescriptor(number, .event, holder)
+            recallEvent(&duplicate)
+            return .watched(duplicate)
+        case .inotify, .pidfd, .device: return .watched(WatchedDescriptor(number, .event, holder))
         case .epoll: return .watched(WatchedDescriptor(number, .epoll, holder))
         case .maybeQueue:
             // close(2) of a file asks its file system, which may be one in user space.

@@ -1,175 +1,144 @@
+import Idleness
+
 /// What the looks at one run have found so far, with which the next one is compared.
 package struct WorkBaseline {
-    /// The most sockets whose counters are kept. Those of others are judged by their ages alone.
+    /// The most sockets that are kept.
     package static let mostSockets = 4096
     /// The most ports that are kept.
     static let mostPorts = 1024
     /// A socket that was in no table is searched for again at each look of this number.
     static let missingInterval: UInt64 = 4
-    /// The time of a request begins again as long as so many bytes of it arrive in a second, on average since a look at
-    /// least `progressTime` before. An upload over a slow mobile network is faster. A client that sends a byte a second is
-    /// slower, and so is one that sends a header line every few seconds.
-    static let progressRate: UInt64 = 1024
-    static let progressTime = Duration.seconds(1)
+    /// A program with ticks that has written less to its pipes and files was not at work for that.
+    static let leastWritten: UInt64 = 4096
 
-    /// A connection at the last look.
-    struct Connection: Equatable {
-        var received: UInt64
-        var sent: UInt64
-        var isAccepted: Bool
-        /// The request that waits for an answer; `nil`: none does.
-        var request: Request?
-    }
-    /// A request without its answer.
-    struct Request: Equatable {
-        /// When its first bytes arrived, or the last bytes before the last look that found progress (CLOCK_MONOTONIC).
-        var since: Duration
-        /// Progress is counted from here: the time of a look, and the bytes that the connection had received by then.
-        var countedAt: Duration
-        var counted: UInt64
-    }
-    /// What the sockets of one look are compared with.
-    struct Comparison {
-        /// When the look began (CLOCK_MONOTONIC).
-        let began: Duration
-        /// Ports on which connections are accepted.
-        let listening: ListeningPorts
-        /// The first look of a stay in the background: the app may have been frozen since the one before, so the time between
-        /// them does not count.
-        let isFirst: Bool
-    }
     struct Known {
         var kind: SocketKind
         /// TCP only: with it the kernel finds the socket.
         var identity: KnownSocket?
-        var connection: Connection?
+        /// TCP only: it is connected.
+        var isConnection = false
         /// It was found in a table of /proc, so no request finds it.
         var isListed = false
+        /// AF_UNIX: when it was opened, or when input was last seen there. The kernel counts no bytes.
+        var active: Duration?
     }
 
     private(set) var sockets: [UInt64: Known] = [:]
     /// How many looks there were.
     private(set) var looks: UInt64 = 0
+    /// A thread waits in ticks, or may. What else the program does may hide behind them, so its traffic counts.
+    private(set) var countsTraffic = false
     /// The ports on which the app listens or has listened: the process that accepts may not be the one that listens.
     private var ports: Set<UInt16> = []
     private var processes: Set<Int32> = []
-    private var last: (at: Duration, cpu: Duration)?
     private var lastUnsent: UInt64 = 0
-    private var lastWait: Duration?
-    /// The run was thawed since its sockets were looked at.
-    private var isResumed = false
-    private var waits = WaitHabits()
+    private var waits = WaitHistory()
+    private var pipes: Set<UInt64> = []
+    private var transfers: Transfers?
+    /// When something was last read from pipes of others, or written.
+    private var transferred: Duration?
     /// When the last look began (CLOCK_MONOTONIC).
-    var lastLook: Duration? { last?.at }
+    private(set) var lastLook: Duration?
+    /// Timers whose rest the kernel keeps in the app's memory while it is frozen.
+    package private(set) var keptRests: [KeptRest] = []
 
     package init() {}
 
     /// Compares a look with the ones before, and becomes the baseline of the next one.
-    /// - Parameter isFirst: the first look in this stay in the background: processes that began before are not new.
-    package mutating func judge(_ findings: WorkFindings, isFirst: Bool, _ limits: IdleLimits) -> WorkMeasurement {
+    /// - Parameter idleTime: `IdleSec=`.
+    package mutating func judge(_ findings: WorkFindings, idleTime: Duration) -> WorkMeasurement {
         var work = WorkMeasurement(cpu: findings.cpu)
-        work.isRunnable = findings.isRunnable
         work.isIncomplete = findings.isIncomplete
-        work.hasNewProcesses = !isFirst && looks > 0 && processes != findings.processes
-        let hasTraffic = judgeSockets(findings, isFirst: isFirst || isResumed, &work)
-        isResumed = false
-        let isQuiet =
-            !hasTraffic && !work.isRunnable && !work.hasNewProcesses && work.unread == 0 && work.unsent == 0
-            && work.requests == 0 && isIdle(findings, limits)
-        let threads = waits.resolve(findings.threads)
-        waits.learn(
-            threads, isQuiet: isQuiet, hasClients: work.connections > 0, at: findings.began, after: limits.requestTime)
-        work.hasUnusualWait = threads.contains { waits.isUnusual($0) }
-        work.shortestWait = threads.lazy.compactMap(\.timeout.duration).min()
-        lastWait = work.shortestWait
+        work.hasNewProcesses = looks > 0 && processes != findings.processes
+        let wasCounted = countsTraffic
+        work.waits = waits.judge(findings.threads, at: findings.began, idleTime: idleTime)
+        work.detail = findings.text(of: work.waits)
+        countsTraffic = work.waits.hasShortWait
+        judgeSockets(findings, &work)
+        if wasCounted { judgeTransfers(findings, &work) } else { transfers = nil }
+        // The counters of this look were not asked for.
+        if countsTraffic, !wasCounted { work.traffic = .zero }
         processes = findings.processes
-        last = (findings.began, findings.cpu)
+        lastLook = findings.began
         looks += 1
         return work
     }
 
-    /// Compares a look at a frozen app: only what its sockets have counted has changed. What is known about its threads and
-    /// processes stays for the look after the thaw.
-    package mutating func judgeFrozen(_ findings: WorkFindings) -> WorkMeasurement {
+    /// Judges a look at the threads of a frozen app. What is known about its sockets and processes stays for the look after the thaw.
+    package mutating func judgeFrozen(_ findings: WorkFindings, idleTime: Duration) -> WorkMeasurement {
         var work = WorkMeasurement(cpu: findings.cpu)
-        work.isIncomplete = findings.isIncomplete
-        _ = judgeSockets(findings, isFrozen: true, &work)
-        last = (findings.began, findings.cpu)
+        work.waits = waits.judge(findings.threads, at: findings.began, idleTime: idleTime, isFrozen: true)
+        work.detail = findings.text(of: work.waits)
+        keptRests = waits.timedWaits.filter { $0.wait.keepsRest }.compactMap { thread, wait in
+            findings.processOf[thread].map { KeptRest(process: $0, thread: thread, wait: wait) }
+        }
         return work
     }
 
-    /// Replaces the first look after a thaw: while the app was frozen, only its sockets could change, and what they have counted before
-    /// is known. So the client that has woken the app does not wait for a look at all its descriptors and threads.
+    /// Replaces the first look after a launch or a thaw: while the app was frozen, only its sockets could change. So the client that has
+    /// woken the app does not wait for a look at all its descriptors and threads.
     /// - Parameter now: the time (CLOCK_MONOTONIC).
     package mutating func resume(_ members: Enclosure.Members, at now: Duration) -> WorkMeasurement {
         processes = Set(members.processes)
-        last = (now, members.cpu)
-        isResumed = true
+        if looks == 0 { looks = 1 }
+        waits.begin(at: now)
+        keptRests = []
         var work = WorkMeasurement(cpu: members.cpu)
         work.isBrief = true
-        (work.unsent, work.shortestWait) = (lastUnsent, lastWait)
+        work.unsent = lastUnsent
         return work
     }
 
-    /// Whether the app has used little of a processor since the last look.
-    private func isIdle(_ findings: WorkFindings, _ limits: IdleLimits) -> Bool {
-        guard let last else { return true }
-        return (findings.cpu - last.cpu) * 1000 < (findings.began - last.at) * max(1, limits.processorShare)
+    /// The timer descriptors among the ticks.
+    package var timerTicks: Set<TimerTick> {
+        Set(
+            waits.tickingThreads.filter { $0 < 0 }.map {
+                TimerTick(process: Int32(-$0 >> 24), number: Int32(-$0 & 0xff_ffff))
+            })
     }
 
-    /// - Returns: whether a connection is new, or bytes went over one.
-    private mutating func judgeSockets(
-        _ findings: WorkFindings, isFirst: Bool = false, isFrozen: Bool = false, _ work: inout WorkMeasurement
-    ) -> Bool {
+    // MARK: Sockets
+
+    private mutating func judgeSockets(_ findings: WorkFindings, _ work: inout WorkMeasurement) {
         learnPorts(findings)
         let listening = ListeningPorts(own: ports, others: findings.ports)
-        let comparison = Comparison(began: findings.began, listening: listening, isFirst: isFirst)
         var known: [UInt64: Known] = [:]
-        var hasTraffic = false
-        var newest: Duration?
         var busy: [FoundSocket] = []
         for (inode, found) in findings.sockets {
             if found.unread > 0 { busy.append(found) }
             work.unread &+= found.unread
             work.unsent &+= found.unsent
             var entry = Known(kind: found.kind)
-            if case .internet(let socket, .tcp) = found {
-                let before = sockets[inode]?.connection
+            entry.active = sockets[inode]?.active
+            switch found {
+            case .internet(let socket, .tcp):
                 entry.identity = KnownSocket(family: socket.family, identity: socket.identity)
-                entry.connection = Connection(socket, before: before, comparison)
-                if entry.connection == nil, socket.isConnected {
-                    // Its counters were not read. What was known is compared with those that the next look reads.
-                    entry.connection = before
-                    let isClient = before == nil && listening.contains(socket.localPort)
-                    if isClient, socket.state == InternetSocket.State.established { work.connections += 1 }
+                entry.isConnection = socket.isConnected
+                guard socket.state == InternetSocket.State.established else { break }
+                if listening.contains(socket.localPort) { work.connections += 1 }
+                if let info = socket.info {
+                    work.addTraffic(.milliseconds(Int64(min(info.lastSent, info.lastReceived))))
+                } else if countsTraffic {
+                    work.addTraffic(.zero)
                 }
-                if let connection = entry.connection, connection.isAccepted {
-                    hasTraffic =
-                        hasTraffic || connection.received != before?.received || connection.sent != before?.sent
-                    if socket.state == InternetSocket.State.established { work.connections += 1 }
-                    let new = connection.received &- (before?.received ?? 0)
-                    let isFresh = isFrozen && new > 0
-                    // A frozen app is woken by what it has not read, if that reaches the threshold; this look is for what it has read.
-                    let isUnread = isFresh && found.unread >= new
-                    if let request = connection.request, let info = socket.info, !isUnread {
-                        work.requests += 1
-                        if found.unread == 0 { busy.append(found) }
-                        // It has come between the last look and the freeze, however old the request is.
-                        let age = isFresh ? info.receivedAgo : findings.began - request.since
-                        newest = min(newest ?? age, age)
-                    }
+            case .unix(let queue):
+                guard !queue.isListening, queue.peer != 0, !queue.isOwn({ findings.sockets[$0] != nil }) else { break }
+                if looks > 0, sockets[inode] == nil || queue.unread > 0 { entry.active = findings.began }
+                // An answer may come in pieces, which nothing counts.
+                if queue.hasName {
+                    work.connections += 1
+                    work.addTraffic(.zero)
+                } else if let active = entry.active {
+                    work.addTraffic(findings.began - active)
                 }
-            }
-            if case .listed = found { entry.isListed = true }
-            if case .listed(_, .tcp) = found, let before = sockets[inode] {
-                (entry.identity, entry.connection) = (before.identity, before.connection)
-            }
-            if case .listed(let socket, .tcp) = found, socket.state == InternetSocket.State.established,
-                listening.contains(socket.localPort)
-            {
-                work.connections += 1
-                // Its table does not say whether a request waits.
-                work.isIncomplete = true
+            case .listed(let socket, let kind):
+                entry.isListed = true
+                if kind == .tcp, let before = sockets[inode] { entry.identity = before.identity }
+                guard kind == .tcp, socket.state == InternetSocket.State.established else { break }
+                if listening.contains(socket.localPort) { work.connections += 1 }
+                // Its table does not count.
+                work.addTraffic(.zero)
+            case .internet, .absent: break
             }
             if known.count < Self.mostSockets { known[inode] = entry }
         }
@@ -177,8 +146,6 @@ package struct WorkBaseline {
         lastUnsent = work.unsent
         // What could not be examined may come from outside.
         work.isOwn = !busy.isEmpty && !work.isIncomplete && findings.areOwn(busy)
-        work.newestRequest = newest ?? .zero
-        return hasTraffic
     }
 
     private mutating func learnPorts(_ findings: WorkFindings) {
@@ -189,6 +156,30 @@ package struct WorkBaseline {
             }
         }
     }
+
+    // MARK: Pipes
+
+    /// Pipes have no counters, but the processes that read and write have.
+    private mutating func judgeTransfers(_ findings: WorkFindings, _ work: inout WorkMeasurement) {
+        defer { (transfers, pipes) = (findings.transfers, findings.outsidePipes) }
+        if let before = transfers {
+            let hasCalled = !findings.outsidePipes.isEmpty && findings.transfers.calls != before.calls
+            let hasWritten = findings.transfers.written &- before.written >= Self.leastWritten
+            if hasCalled || hasWritten || !findings.outsidePipes.isSubset(of: pipes) { transferred = findings.began }
+        }
+        if let transferred { work.addTraffic(findings.began - transferred) }
+    }
+}
+
+extension WorkMeasurement {
+    /// The newest counts.
+    fileprivate mutating func addTraffic(_ age: Duration) { traffic = min(traffic ?? age, age) }
+}
+
+/// A timer descriptor in which a program waits in ticks.
+package struct TimerTick: Hashable, Sendable {
+    let process: Int32
+    let number: Int32
 }
 
 /// The ports on which TCP sockets listen: those of the app, and those of the whole namespace, without a copy for each look.
@@ -197,56 +188,4 @@ struct ListeningPorts {
     let others: Set<UInt16>
 
     func contains(_ port: UInt16) -> Bool { own.contains(port) || others.contains(port) }
-}
-
-extension WorkBaseline.Connection {
-    /// - Returns: `nil` if the socket is not connected, or its kernel does not count.
-    fileprivate init?(_ socket: InternetSocket, before: Self?, _ look: WorkBaseline.Comparison) {
-        guard socket.isConnected, let info = socket.info else { return nil }
-        received = info.received
-        sent = info.sent
-        isAccepted = before?.isAccepted == true || look.listening.contains(socket.localPort)
-        // In the ages, the same tick says nothing.
-        let isLastReceived = info.lastReceived < info.lastSent
-        let new = WorkBaseline.Request(
-            since: look.began - info.receivedAgo, countedAt: look.began, counted: info.received)
-        guard let before else {
-            request = info.received > 0 && (info.sent == 0 || isLastReceived) ? new : nil
-            return
-        }
-        switch (info.received != before.received, info.sent != before.sent) {
-        case (let isReceived, false):
-            request = before.request ?? (isReceived ? new : nil)
-            request?.count(info, look)
-        case (false, true): request = nil
-        case (true, true): request = isLastReceived ? new : nil
-        }
-    }
-}
-
-extension WorkBaseline.Request {
-    /// Whatever arrives is part of the same request until the app answers. Its time begins again only if enough bytes
-    /// arrive: otherwise a client that sends one byte a second would keep the app awake without end.
-    fileprivate mutating func count(_ info: TCPInfo, _ look: WorkBaseline.Comparison) {
-        let passed = look.began - countedAt
-        guard look.isFirst || passed >= WorkBaseline.progressTime else { return }
-        let time = look.isFirst ? WorkBaseline.progressTime : passed
-        if info.received &- counted >= time.wholeBytes(perSecond: WorkBaseline.progressRate) {
-            since = look.began - info.receivedAgo
-        }
-        (countedAt, counted) = (look.began, info.received)
-    }
-}
-
-extension TCPInfo {
-    /// How long ago the last data arrived.
-    fileprivate var receivedAgo: Duration { .milliseconds(Int64(lastReceived)) }
-}
-
-extension Duration {
-    /// How many bytes arrive in this time.
-    fileprivate func wholeBytes(perSecond rate: UInt64) -> UInt64 {
-        let milliseconds = components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
-        return UInt64(max(0, milliseconds)) * rate / 1000
-    }
 }

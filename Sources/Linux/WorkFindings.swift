@@ -1,3 +1,5 @@
+package import Idleness
+
 /// What one look at the processes of an app has found (L51).
 package struct WorkFindings {
     /// When the look began (CLOCK_MONOTONIC).
@@ -5,9 +7,16 @@ package struct WorkFindings {
     /// Processor time of all processes since the launch.
     package let cpu: Duration
     var processes: Set<Int32>
-    /// A thread runs, is ready to run, or waits for a device.
-    var isRunnable = false
-    var threads: [ParkedThread] = []
+    /// Its threads, and its timer descriptors.
+    var threads: [ThreadSighting] = []
+    /// The processes of the threads that one may ask about.
+    var processOf: [Int: Int32] = [:]
+    /// Pipes and FIFOs of which another program may have the other end.
+    var outsidePipes: Set<UInt64> = []
+    /// Calls of read(2) and write(2), and bytes written, of all processes since their launch.
+    var transfers = Transfers()
+    /// Of a frozen app.
+    package var signalTimers: [SignalTimer] = []
     var sockets: [UInt64: FoundSocket] = [:]
     /// Ports on which TCP sockets of the network namespace listen.
     var ports: Set<UInt16> = []
@@ -77,41 +86,32 @@ enum FoundSocket {
     }
 }
 
+/// From /proc/PID/io. What goes through send(2) and recv(2) counts nowhere.
+struct Transfers: Equatable {
+    var calls: UInt64 = 0
+    var written: UInt64 = 0
+}
+
 /// What an app has to do, as one look found it in comparison with the look before.
 package struct WorkMeasurement: Equatable, Sendable {
     package var cpu: Duration
-    package var isRunnable = false
     package var hasNewProcesses = false
     /// Bytes that the app has not read; a connection that waits counts as one.
     package var unread: UInt64 = 0
     /// Bytes that its peers have not confirmed.
     package var unsent: UInt64 = 0
-    /// Accepted connections with a request without its answer.
-    package var requests = 0
-    /// How long the newest of these requests has waited: since its first bytes, or since it last grew by
-    /// `WorkBaseline.progressRate`.
-    package var newestRequest = Duration.zero
+    /// Established connections that it accepted.
     package var connections = 0
-    package var hasUnusualWait = false
-    package var shortestWait: Duration?
+    package var waits = WaitVerdict()
+    /// Of `waits`: which thread waits where.
+    package var detail = ""
+    /// How long ago bytes went over an open connection; `nil`: not known, or none did.
+    package var traffic: Duration?
     package var isIncomplete = false
-    /// Something is unread or a request waits, and the app has sent all of it to itself.
+    /// Something is unread, and the app has sent all of it to itself.
     package var isOwn = false
     /// Only the processor time and the processes are new; the rest was not examined.
     package var isBrief = false
 
     init(cpu: Duration) { self.cpu = cpu }
-}
-
-/// What an app's manifest says about idleness, for what is learned about its waits.
-package struct IdleLimits {
-    /// Of one processor, in thousandths.
-    package var processorShare: Int
-    /// For how long a request may wait.
-    package var requestTime: Duration
-
-    package init(processorShare: Int, requestTime: Duration) {
-        self.processorShare = processorShare
-        self.requestTime = requestTime
-    }
 }

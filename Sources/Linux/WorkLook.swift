@@ -1,16 +1,17 @@
+import CLinux
 import Glibc
+import Idleness
 package import Posix
 
 /// One look at what the processes of an app have to do, in pieces of some 100 µs. It needs no help of the app: it reads its
-/// descriptors, sock_diag(7), and in which system calls its threads wait.
+/// descriptors, sock_diag(7), and in which system calls its threads wait. Of a frozen app it examines the threads alone.
 package final class WorkLook {
     /// The most processes, descriptors and threads that are examined. The look at an app with more processes or descriptors is
     /// incomplete.
     package static let mostProcesses = 1024
     package static let mostDescriptors = 16_384
-    package static let mostThreads = 1000
-    /// How many descriptors and threads a piece examines, and how many sockets it asks for.
-    private static let descriptorPiece = 64
+    package static let mostThreads = WaitHistory.mostThreads
+    /// How many threads a piece examines, and how many sockets it asks for.
     private static let threadPiece = 16
     private static let lookUpPiece = 8
 
@@ -23,9 +24,14 @@ package final class WorkLook {
     private var step = Step.descriptors
 
     private var unlisted: ArraySlice<Int32>
-    private var folder: FolderReader?
-    private var folderPath = ""
+    private var folder: SharedDescriptor?
+    private var listedProcess: Int32 = 0
     private var descriptors = 0
+    /// The ends of pipes that the app has: a pipe with both ends in the app carries nothing from outside.
+    private var readEnds: Set<UInt64> = []
+    private var writeEnds: Set<UInt64> = []
+    private let countsTraffic: Bool
+    private let reader: ThreadReader
     private var kinds: [UInt64: SocketKind] = [:]
     private let ownNamespace: String?
     /// A process of each other network namespace.
@@ -40,14 +46,17 @@ package final class WorkLook {
     /// - Parameters:
     ///   - now: the time (CLOCK_MONOTONIC).
     ///   - cgroup: the ID of the app's cgroup, if it has one.
-    ///   - isFrozen: its threads are frozen, so only its sockets are examined, and not by what was listed before.
+    ///   - isFrozen: only its threads are examined.
     ///   - mayAsk: false: a helper thread still waits for an answer, so the look has no `question`. With an established
     ///     connection it is incomplete.
     package init(
         _ members: Enclosure.Members, at now: Duration, cgroup: UInt64? = nil, baseline: WorkBaseline,
-        tables: SocketTables, isFrozen: Bool = false, mayAsk: Bool = true, proc: ProcFS = ProcFS()
+        tables: SocketTables, clocks: SchedulerClocks, isFrozen: Bool = false, mayAsk: Bool = true,
+        proc: ProcFS = ProcFS()
     ) {
         self.isFrozen = isFrozen
+        countsTraffic = baseline.countsTraffic
+        reader = ThreadReader(proc: proc, clocks: clocks, now: now)
         let processes = members.processes.prefix(Self.mostProcesses)
         var findings = WorkFindings(began: now, processes: members.processes, cpu: members.cpu)
         findings.isIncomplete = processes.count < members.processes.count
@@ -57,8 +66,7 @@ package final class WorkLook {
         known = baseline.sockets
         self.proc = proc
         search = SocketSearch(
-            baseline: baseline, cgroup: cgroup, tables: tables, usesOldTables: !isFrozen, mayAsk: mayAsk,
-            proc: proc)
+            baseline: baseline, cgroup: cgroup, tables: tables, mayAsk: mayAsk, proc: proc)
         ownNamespace = proc.networkNamespace(of: "self")
     }
 
@@ -69,6 +77,11 @@ package final class WorkLook {
         switch step {
         case .descriptors:
             if try !listDescriptors() {
+                findings.outsidePipes = readEnds.symmetricDifference(writeEnds)
+                if isFrozen {
+                    step = .threads
+                    break
+                }
                 search.begin(kinds, namespaces: namespaces, process: findings.processes.min(), at: now)
                 step = .sockets
             }
@@ -77,7 +90,7 @@ package final class WorkLook {
                 findings.sockets = search.found
                 findings.ports = search.ports
                 findings.isIncomplete = findings.isIncomplete || search.isIncomplete
-                step = isFrozen ? .finished : .threads
+                step = .threads
             }
         case .threads: if try !lookAtThreads() { step = .finished }
         case .finished: break
@@ -105,15 +118,19 @@ package final class WorkLook {
             if let namespace = proc.networkNamespace(of: String(pid)), let ownNamespace, namespace != ownNamespace {
                 namespaces[namespace] = pid
             }
-            folderPath = "\(proc.root)/\(pid)/fd"
-            try permitted { () throws(SystemError) in self.folder = try FolderReader(self.folderPath) }
+            listedProcess = pid
+            if isFrozen { try permitted { () throws(SystemError) in try self.findSignalTimers(of: pid) } }
+            try permitted { () throws(SystemError) in
+                self.folder = SharedDescriptor(
+                    try Descriptor.open("\(self.proc.root)/\(pid)/fd", O_RDONLY | O_DIRECTORY))
+            }
+            if countsTraffic { try permitted { () throws(SystemError) in try self.countTransfers(of: pid) } }
             return true
         }
-        var names: [String] = []
-        try permitted { () throws(SystemError) in names = try folder.next(Self.descriptorPiece) }
-        for name in names { inspect("\(folderPath)/\(name)") }
-        descriptors += names.count
-        if names.isEmpty || folder.isAtEnd { self.folder = nil }
+        let listed = try nextDescriptors(folder.raw, process: 0, table: 0)
+        for item in listed { try inspect(item) }
+        descriptors += listed.count
+        if listed.isEmpty { self.folder = nil }
         if descriptors > Self.mostDescriptors {
             findings.isIncomplete = true
             self.folder = nil
@@ -135,10 +152,46 @@ package final class WorkLook {
         }
     }
 
-    private func inspect(_ path: String) {
-        guard let inode = socketInode(path), kinds[inode] == nil else { return }
-        // To ask for its attributes could reach another file that has got its number meanwhile.
-        kinds[inode] = known[inode]?.kind ?? .unknown
+    private func inspect(_ item: ListedDescriptor) throws(SystemError) {
+        switch item.kind {
+        case .socket:
+            // To ask for its attributes could reach another file that has got its number meanwhile.
+            if kinds[item.inode] == nil { kinds[item.inode] = known[item.inode]?.kind ?? .unknown }
+        case .pipe:
+            // A FIFO is there for other programs.
+            if item.canRead || item.device != 0 { readEnds.insert(item.inode) }
+            if item.canWrite, item.device == 0 { writeEnds.insert(item.inode) }
+        case .timerfd: try inspectTimer(item.number)
+        case .notPermitted: findings.isIncomplete = true
+        case .ignored, .terminal, .eventfd, .inotify, .pidfd, .epoll, .signalfd, .ioUring, .device, .maybeQueue,
+            .unknown:
+            break
+        }
+    }
+
+    /// A timer descriptor waits as a thread does that sleeps until then (proc_pid_fdinfo(5)).
+    private func inspectTimer(_ number: Int32) throws(SystemError) {
+        guard let bytes = try proc.read("fdinfo/\(number)", of: listedProcess),
+            let timer = TimerDescriptor(parsing: bytes),
+            let rest = timer.rest
+        else { return }
+        var wait = Wait(call: Wait.timerDescriptor, arguments: [UInt64(listedProcess), UInt64(number)])
+        wait.length = timer.interval ?? rest
+        wait.due = findings.began + rest
+        // Threads have positive numbers.
+        let id = -(Int(listedProcess) << 24 | Int(number))
+        findings.threads.append(ThreadSighting(thread: id, activity: .waiting(wait)))
+        findings.processOf[id] = listedProcess
+    }
+
+    private func findSignalTimers(of pid: Int32) throws(SystemError) {
+        if let timer = try SignalTimer(of: pid, proc) { findings.signalTimers.append(timer) }
+    }
+
+    private func countTransfers(of pid: Int32) throws(SystemError) {
+        guard let bytes = try proc.read("io", of: pid) else { return }
+        findings.transfers.calls &+= (flatKeyed(bytes, "syscr:") ?? 0) &+ (flatKeyed(bytes, "syscw:") ?? 0)
+        findings.transfers.written &+= flatKeyed(bytes, "wchar:") ?? 0
     }
 
     // MARK: Threads
@@ -156,15 +209,9 @@ package final class WorkLook {
             return true
         }
         for thread in threads.prefix(Self.threadPiece) {
-            switch try proc.look(atThread: thread, of: threadsOf) {
-            case .runnable: findings.isRunnable = true
-            case .parked(let parked): if let parked { findings.threads.append(parked) }
-            case .gone: break
-            case .refused:
-                findings.isIncomplete = true
-                threads = []
-                return true
-            }
+            guard case .found(let sighting) = try reader.look(atThread: thread, of: threadsOf) else { continue }
+            findings.threads.append(sighting)
+            findings.processOf[sighting.thread] = threadsOf
         }
         threads = threads.dropFirst(Self.threadPiece)
         return true
@@ -213,11 +260,4 @@ func linkTarget(_ path: String, limit: Int = 64) -> ArraySlice<UInt8>? {
     var target = [CChar](repeating: 0, count: limit)
     let length = readlink(path, &target, limit)
     return (1..<limit).contains(length) ? target[..<length].map { UInt8(bitPattern: $0) }[...] : nil
-}
-
-/// The inode of a socket, from `socket:[4711]`; `nil`: the descriptor is none.
-func socketInode(_ path: String) -> UInt64? {
-    let prefix = Array("socket:[".utf8)
-    guard let target = linkTarget(path), target.starts(with: prefix) else { return nil }
-    return parseNumber(target.dropFirst(prefix.count).dropLast())
 }

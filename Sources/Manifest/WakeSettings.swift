@@ -9,6 +9,10 @@ extension AppManifest {
                 \.policy.idleTime, parseIdleTime),
             .longTime("Lifecycle", "RequestSec", \.policy.requestTime),
             .value(
+                "Lifecycle", "PulseSec", "a time span of at least 1s such as 20s, 2min or infinity", \.policy.pulseTime,
+                parsePulseTime),
+            .value("Lifecycle", "Timers", "yes or no", \.policy.keepsTimers, parseBoolean),
+            .value(
                 "Lifecycle", "IdleCPU", "a percentage of one processor from 0.1% to 100% such as 1% or 0.5%",
                 \.policy.idleProcessorShare, parseProcessorShare),
             Setting(
@@ -91,6 +95,9 @@ extension AppManifest {
         }
         let reasons = keepAwake ?? AppPolicy().keepAwake
         if !reasons.contains(.cpu) { warnOfNoEffect(["IdleCPU"], "KeepAwake= does not contain cpu") }
+        if policy.role != .worker {
+            warnOfNoEffect(["Timers", "PulseSec"], "only workers are thawed for their timers")
+        }
         if !reasons.contains(.requests) { warnOfNoEffect(["RequestSec"], "KeepAwake= does not contain requests") }
         if policy.exitsOnSuspend, resolvedTraffic {
             warn(
@@ -111,6 +118,12 @@ private func parseIdleTime(_ text: String) -> Duration? {
     guard let time = parseTimeSpan(text) else { return nil }
     let idle = time ?? longestTimeSpan
     return idle >= shortestIdleTime ? idle : nil
+}
+
+private func parsePulseTime(_ text: String) -> Duration? {
+    guard let time = parseTimeSpan(text) else { return nil }
+    let pulse = time ?? longestTimeSpan
+    return pulse >= .seconds(1) ? pulse : nil
 }
 
 /// Parses a percentage with at most one decimal.

@@ -31,7 +31,8 @@ extension Session {
     private func idleDocument(_ app: AppStatus) -> JSONValue {
         let keys = [
             "state", "since", "awake", "suspendsInSeconds", "trafficWakes", "lastInput", "watch", "deferredWake",
-            "heldLocks", "shortestWaitSeconds", "sockets", "connectionsWaitingSeconds", "unloadsInSeconds",
+            "heldLocks", "shortestWaitSeconds", "timerInSeconds", "pulseInSeconds", "sockets",
+            "connectionsWaitingSeconds", "unloadsInSeconds",
             "launchPostponedSeconds",
         ]
         let members = (app.json.objectValue ?? []).filter { keys.contains($0.0) }
@@ -147,7 +148,11 @@ extension AppStatus {
             lines.append("input at \(descriptors) wakes it\(watch.threshold)")
         }
         lines += watch.unwatched.map(\.phrase)
-        if let wait = shortestWait { lines.append("a timeout of \(wait.timeSpan) passes unnoticed") }
+        if let time = timerIn { lines.append("its next timer wakes it in \(countdown(time))") }
+        if let wait = shortestWait {
+            let pulse = pulseIn.map { "; it runs for a moment in \(countdown($0))" } ?? ""
+            lines.append("its ticks of \(wait.timeSpan) pass unnoticed\(pulse)")
+        }
         return lines
     }
 }

@@ -16,10 +16,11 @@ struct IdleTests {
             outcome.output == """
                 org.example.Mail  notRunning  2025-11-21T07:00:00.000000Z  -
                 worker1           background  2025-11-21T07:12:05.000000Z  \
-                a request waits for its answer; the task 'upload' is open
+                a thread is in a call: thread 7 (writer) is in write(2); the task 'upload' is open
                 worker2           suspended   2025-11-21T07:12:03.250000Z  \
                 input at 12 descriptors wakes it, from 64B or after 30s; \
-                cannot watch 1 socket: operation not permitted; a timeout of 500ms passes unnoticed
+                cannot watch 1 socket: operation not permitted; its next timer wakes it in 1min 30s; \
+                its ticks of 500ms pass unnoticed; it runs for a moment in 20s
 
                 """)
     }
@@ -55,6 +56,7 @@ struct IdleTests {
         #expect(
             apps.first?.objectValue?.map(\.0) == [
                 "app", "why", "state", "since", "trafficWakes", "lastInput", "watch", "shortestWaitSeconds",
+                "timerInSeconds", "pulseInSeconds",
             ])
         #expect(apps.first?["watch"]?["unwatched"]?.arrayValue?.first?["problem"]?.stringValue == "notPermitted")
         #expect(apps.first?["why"]?.stringValue?.hasPrefix("input at 12 descriptors wakes it") == true)
@@ -80,7 +82,7 @@ struct IdleTests {
         #expect(try why(idle) == "it has nothing to do; it is suspended in 3.2s unless it works")
         let suspended = Records.make(Records.idleWorker) {
             $0.watch = nil
-            $0.shortestWait = nil
+            ($0.shortestWait, $0.timerIn, $0.pulseIn) = (nil, nil, nil)
         }
         #expect(try why(suspended) == "only a request wakes it")
         let quiet = Records.make(suspended) {
@@ -112,7 +114,7 @@ struct IdleTests {
         let app = Records.make(Records.idleWorker) {
             $0.trafficWakes = 0
             $0.watch = nil
-            $0.shortestWait = nil
+            ($0.shortestWait, $0.timerIn, $0.pulseIn) = (nil, nil, nil)
             $0.heldLocks = Records.make(LockStatus()) {
                 $0.count = 1
                 $0.file = "/srv/db"
@@ -190,7 +192,7 @@ struct IdleTests {
                         PID: 4711
                      Memory: 0B
                    Launches: 1
-                      Awake: a request waits for its answer, since 2025-11-21T07:12:05.000000Z
+                      Awake: a thread is in a call: thread 7 (writer) is in write(2), since 2025-11-21T07:12:05.000000Z
                     Traffic: woken 17 times, last at 2025-11-21T07:12:03.250000Z by a connection from 192.0.2.7:50123 \
                 (descriptor 5 of process 4711, 312B)
 
@@ -228,7 +230,8 @@ struct IdleTests {
                    Launches: 1
                       Watch: input at 12 descriptors wakes it, from 64B or after 30s
                              cannot watch 1 socket: operation not permitted
-                             a timeout of 500ms passes unnoticed
+                             its next timer wakes it in 1min 30s
+                             its ticks of 500ms pass unnoticed; it runs for a moment in 20s
 
                 """)
         #expect(outcome.errors.isEmpty)

@@ -216,7 +216,7 @@ struct InstanceTests {
         #expect(try why(complete)?.hasPrefix("not running; a connection to 127.0.0.1:8042 launches it; its") == true)
         let quiet = Records.make(Records.heldWorker) {
             $0.watch = nil
-            $0.shortestWait = nil
+            ($0.shortestWait, $0.timerIn, $0.pulseIn) = (nil, nil, nil)
         }
         #expect(
             try why(quiet)

@@ -88,7 +88,7 @@ enum Records {
         $0.thresholdTime = .seconds(30)
     }
 
-    /// A worker that answers a request.
+    /// A worker that is at work.
     static let worker = make(AppStatus()) {
         $0.id = "worker1"
         $0.name = "worker1"
@@ -97,8 +97,9 @@ enum Records {
         $0.since = time
         $0.awake = [
             make(AwakeStatus()) {
-                $0.reason = "request"
-                $0.explanation = "a request waits for its answer"
+                $0.reason = "unwatchedCall"
+                $0.explanation = "a thread is in a call: thread 7 (writer) is in write(2)"
+                $0.detail = "thread 7 (writer) is in write(2)"
                 $0.since = Timestamp(rfc3339: "2025-11-21T07:12:05Z")
             },
             make(AwakeStatus()) {
@@ -118,6 +119,8 @@ enum Records {
         $0.awake = []
         $0.watch = watch
         $0.shortestWait = .milliseconds(500)
+        $0.timerIn = .seconds(90)
+        $0.pulseIn = .seconds(20)
     }
 
     /// The same worker with held sockets, and not running: the last is one of a template.

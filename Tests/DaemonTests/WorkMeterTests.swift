@@ -62,13 +62,15 @@ struct WorkMeterTests {
     func measured() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 3)
-            for run in stage.runs.reversed() { run.measureWork(isFirst: true) }
-            stage.runs[0].measureWork(isFirst: true)
+            for run in stage.runs.reversed() { run.measureWork(.full) }
+            stage.runs[0].measureWork(.full)
             try stage.turn { $0.count == 3 }
             #expect(stage.measured == [RunID(3), RunID(2), RunID(1)])
             for event in stage.list.events {
                 guard case .run(_, .workMeasured(let work)) = event else { continue }
-                #expect(!work.isRunnable && !work.isIncomplete && work.requests == 0 && work.unread == 0)
+                #expect(!work.isRunnable && !work.isIncomplete && work.wait == nil && work.unread == 0)
+                // It sleeps for 1000 s.
+                #expect(work.due.map { $0 > Instant(sinceOrigin: stage.loop.now()) } == true)
             }
         }
     }
@@ -77,20 +79,20 @@ struct WorkMeterTests {
     func suspended() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 3)
-            for run in stage.runs { run.measureWork(isFirst: false) }
+            for run in stage.runs { run.measureWork(.full) }
             stage.runs[0].freeze(attempt: 1)
             stage.runs[0].thaw(attempt: 1)
             stage.context.runs.remove(stage.runs[1])
             try stage.turn { $0.contains(RunID(3)) }
             #expect(stage.measured == [RunID(3)])
             // After the thaw it is measured again.
-            stage.runs[0].measureWork(isFirst: true)
+            stage.runs[0].measureWork(.full)
             try stage.turn { $0.contains(RunID(1)) }
             #expect(stage.measured == [RunID(3), RunID(1)])
         }
     }
 
-    @Test("a run that is being frozen is not measured, and a frozen one is measured by its sockets")
+    @Test("a run that is being frozen is not measured, and of a frozen one the threads are (L51)")
     func frozen() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 2)
@@ -98,15 +100,15 @@ struct WorkMeterTests {
             try stage.freeze(run)
             let attempt = run.reportedAttempt
             run.reportedAttempt = nil
-            for run in stage.runs { run.measureWork(isFirst: false) }
+            for run in stage.runs { run.measureWork(.full) }
             try stage.turn { $0.contains(RunID(2)) }
             #expect(stage.measured == [RunID(2)])
             run.reportedAttempt = attempt
-            run.measureWork(isFirst: false)
+            run.measureWork(.full)
             try stage.turn { $0.contains(RunID(1)) }
             #expect(stage.measured == [RunID(2), RunID(1)])
             guard case .run(_, .workMeasured(let work)) = try #require(stage.list.events.last) else { return }
-            #expect(!work.isRunnable && !work.hasUnusualWait && !work.hasNewProcesses && work.requests == 0)
+            #expect(!work.isRunnable && work.wait == nil && !work.hasNewProcesses && work.due != nil)
         }
     }
 
@@ -116,33 +118,28 @@ struct WorkMeterTests {
             let unbound = SharedDescriptor(Descriptor(adopting: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)))
             let stage = try WorkStage(runs: 2, input: unbound)
             let meter = WorkMeter(stage.context, tables: SocketTables(isSerialized: true))
-            for run in stage.runs { meter.measure(run, isFirst: true) }
+            for run in stage.runs { meter.measure(run, .full) }
             try stage.turn { $0.count == 2 }
             #expect(Set(stage.measured) == [RunID(1), RunID(2)])
         }
     }
 
-    @Test("the first look after a thaw takes only the processor time, if the run was looked at before it was frozen")
-    func resumed() throws {
+    @Test("a brief look takes only the processor time, and the look that was asked for last is made (L51)")
+    func kinds() throws {
         try inOwnProcess {
-            let stage = try WorkStage(runs: 2)
-            stage.runs[0].measureWork(isFirst: true)
-            try stage.turn { $0.count == 1 }
-            for run in stage.runs {
-                try stage.freeze(run)
-                run.thaw(attempt: 1)
-                run.measureWork(isFirst: true)
+            let stage = try WorkStage(runs: 1)
+            for kind in WorkLookKind.allCases {
+                stage.runs[0].measureWork(kind)
+                let before = stage.measured.count
+                try stage.turn { $0.count > before }
             }
-            try stage.turn { $0.count == 3 }
-            // Without a freeze since then, it is a look at everything.
-            stage.runs[0].measureWork(isFirst: true)
+            stage.runs[0].measureWork(.brief)
+            stage.runs[0].measureWork(.full)
             try stage.turn { $0.count == 4 }
-            let looks = stage.list.events.compactMap { event -> String? in
-                guard case .run(let run, .workMeasured(let work)) = event else { return nil }
-                return "\(run) \(work.isBrief ? "brief" : "whole")"
+            let areBrief = stage.list.events.compactMap { event -> Bool? in
+                if case .run(_, .workMeasured(let work)) = event { work.isBrief } else { nil }
             }
-            #expect(Set(looks[1...2]) == ["1 brief", "2 whole"])
-            #expect(looks[0] == "1 whole" && looks[3] == "1 whole")
+            #expect(areBrief == [true, false, false, false])
         }
     }
 
@@ -152,7 +149,7 @@ struct WorkMeterTests {
             let stage = try WorkStage(runs: 2)
             let run = stage.runs[0]
             try stage.freeze(run)
-            for run in stage.runs { run.measureWork(isFirst: false) }
+            for run in stage.runs { run.measureWork(.full) }
             run.thaw(attempt: 1)
             try stage.turn { $0.contains(RunID(2)) }
             #expect(stage.measured == [RunID(2)])

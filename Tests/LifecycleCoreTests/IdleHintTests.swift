@@ -28,53 +28,41 @@ struct IdleHintTests {
         #expect(harness.state("web") == .suspended)
     }
 
-    @Test(
-        "what only shows that a program may be at work does not count, nor a request from before (L51)",
-        arguments: 0..<5)
+    @Test("what only shows that a program may be at work does not count (L51)", arguments: 0..<5)
     func signs(number: Int) {
         let harness = worker()
         harness.behave("web") {
             $0.work?.isRunnable = number == 0
             $0.work?.hasNewProcesses = number == 1
-            $0.work?.hasUnusualWait = number == 2
+            $0.work?.wait = number == 2 ? .short : nil
+            if number >= 3 { $0.work?.tick = .seconds(1) }
             $0.work?.isIncomplete = number == 3
-            $0.work?.requests = number == 4 ? 1 : 0
-            $0.work?.newestRequest = .seconds(2)
+            $0.work?.traffic = number == 4 ? .seconds(2) : nil
         }
         harness.advance(.seconds(20))
         #expect(harness.state("web") == .background)
         hint(harness)
         #expect(harness.state("web") == .suspended)
+        #expect(harness.effects.count { if case .thaw = $0 { true } else { false } } == 0)
     }
 
-    @Test("input that it has not read, and a request that came after the hint, keep it awake, and end the hint (L51)")
+    @Test("input that it has not read, and a call that cannot be watched, keep it awake (L51)")
     func arrivals() {
-        for isRequest in [false, true] {
-            let harness = worker()
-            harness.behave("web") {
-                $0.work?.unread = isRequest ? 0 : 1
-                $0.work?.isIncomplete = true
-            }
-            hint(harness)
-            if isRequest {
-                // The look of the hint was made before it came.
-                #expect(harness.state("web") == .suspended)
-                harness.activate("web")
-                harness.behave("web") { $0.freezes = false }
-                hint(harness)
-                harness.behave("web") {
-                    $0.freezes = true
-                    $0.work?.requests = 1
-                    $0.work?.newestRequest = .zero
-                }
-                harness.advance(.milliseconds(10))
-                harness.handle(.run(harness.run("web"), .frozen(attempt: 2, memory: mebibyte)))
-            }
-            #expect(harness.state("web") == .background)
-            harness.behave("web") { $0.work?.unread = 0 }
-            harness.advance(.seconds(10))
-            #expect(harness.view("web").awakeReasons == [.work(.request)])
+        let harness = worker()
+        harness.behave("web") {
+            $0.work?.unread = 1
+            $0.work?.isRunnable = true
         }
+        hint(harness)
+        #expect(harness.view("web").awakeReasons == [.work(.unreadInput)])
+        // That ends the hint.
+        harness.behave("web") { $0.work?.unread = 0 }
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awakeReasons == [.work(.cpu)])
+        let blocked = worker()
+        blocked.behave("web") { $0.work?.wait = .unwatchedCall }
+        hint(blocked)
+        #expect(blocked.view("web").awakeReasons == [.work(.unwatchedCall)])
     }
 
     @Test("KeepAwake=connections counts in spite of a hint: it is the setting of an administrator")
@@ -116,10 +104,10 @@ struct IdleHintTests {
             end(harness)
             harness.behave("web") {
                 $0.work?.connections = 0
-                $0.work?.hasUnusualWait = true
+                $0.work?.wait = .short
             }
             harness.advance(.seconds(12))
-            #expect(harness.view("web").awakeReasons == [.work(.unusualWait)])
+            #expect(harness.view("web").awakeReasons == [.work(.shortWait)])
         }
     }
 

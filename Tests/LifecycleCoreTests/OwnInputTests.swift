@@ -82,11 +82,11 @@ struct OwnInputTests {
         #expect(harness.view("web").lastInput?.source == .outside)
     }
 
-    @Test("what a worker does for requests that it has sent to itself is counted (L53)", arguments: [true, false])
-    func requests(isOwn: Bool) {
+    @Test("what a worker does for input that it has sent to itself is counted (L53)", arguments: [true, false])
+    func unread(isOwn: Bool) {
         let harness = Self.suspended(limit: .seconds(600))
         harness.behave("web") {
-            $0.work?.requests = 1
+            $0.work?.unread = 1
             $0.work?.isOwn = isOwn
         }
         Self.arrive(harness)
@@ -94,31 +94,6 @@ struct OwnInputTests {
         #expect(harness.state("web") == .background)
         let used = harness.view("web").unrequestedTime
         #expect(isOwn ? used >= .seconds(300) : used <= .seconds(10))
-    }
-
-    @Test("a request to itself that a worker is frozen with waits for background time (L51, L53)")
-    func frozenWithRequest() throws {
-        let harness = Self.suspended()
-        Self.useUp(harness)
-        harness.behave("web") { $0.freezes = false }
-        Self.arrive(harness, TrafficTests.request)
-        harness.advance(.seconds(20))
-        harness.behave("web") {
-            $0.work?.requests = 1
-            $0.work?.newestRequest = .milliseconds(20)
-            $0.work?.isOwn = true
-        }
-        let run = harness.run("web")
-        harness.handle(.run(run, .frozen(attempt: harness.core.saved.apps[0].run!.freezeAttempt, memory: mebibyte)))
-        #expect(harness.state("web") == .suspended)
-        let wake = try #require(harness.view("web").deferredWake)
-        #expect(wake.input == nil)
-        // The watch of the same descriptors begins again.
-        harness.register("web") { $0.wakeThreshold = .init(bytes: 8) }
-        #expect(harness.view("web").deferredWake == wake)
-        harness.behave("web") { $0.work = RunWork(cpu: .zero) }
-        harness.advance(wake.remaining)
-        #expect(harness.changes("web").suffix(2).contains("background: woken"))
     }
 
     @Test("who has sent input, and a deferred wake, are saved")

@@ -51,9 +51,10 @@ struct SavingTests {
     @Test("all that was measured of an app's work is saved")
     func work() throws {
         var work = RunWork(cpu: .seconds(1))
-        (work.isRunnable, work.hasNewProcesses, work.hasUnusualWait, work.isIncomplete) = (true, true, true, true)
-        (work.isOwn, work.isBrief, work.shortestWait) = (true, true, .seconds(2))
-        (work.unread, work.unsent, work.requests, work.connections, work.newestRequest) = (3, 4, 5, 6, .seconds(7))
+        (work.isRunnable, work.hasNewProcesses, work.wait, work.isIncomplete) = (true, true, .unreadable, true)
+        (work.isOwn, work.isBrief, work.tick, work.traffic) = (true, true, .seconds(2), .seconds(3))
+        (work.unread, work.unsent, work.connections) = (3, 4, 6)
+        (work.detail, work.due) = ("thread 7 (writer) is in write(2)", Instant(sinceOrigin: .seconds(70)))
         let blank = Mirror(reflecting: RunWork.blank).children
         for (field, unset) in zip(Mirror(reflecting: work).children, blank) {
             #expect("\(field.value)" != "\(unset.value)", "\(field.label ?? "") is not tested")

@@ -60,11 +60,11 @@ struct TrafficTests {
         #expect(harness.state("web") == .background)
         harness.advance(.seconds(1))
         #expect(harness.state("web") == .suspended)
-        harness.behave("web") { $0.work?.requests = 1 }
+        harness.behave("web") { $0.work?.unread = 1 }
         harness.advance(.seconds(60))
         Self.arrive(harness)
         harness.advance(.seconds(29))
-        #expect(harness.view("web").awakeReasons == [.wake(.socket), .work(.request)])
+        #expect(harness.view("web").awakeReasons == [.wake(.socket), .work(.unreadInput)])
         harness.advance(.seconds(2))
         #expect(harness.state("web") == .suspended)
         #expect(harness.killed().isEmpty)
@@ -86,7 +86,7 @@ struct TrafficTests {
         #expect(harness.state("web") == .suspended)
     }
 
-    @Test("less than WakeThreshold= waits for its time, FIN alone too, and a connection does not wait (L50)")
+    @Test("less than WakeThreshold= waits for its time, and a connection does not wait (L50)")
     func threshold() {
         let harness = Self.server { $0.wakeThreshold = .init(bytes: 64, time: .seconds(120)) }
         harness.suspend("web")
@@ -98,7 +98,6 @@ struct TrafficTests {
         harness.advance(.seconds(1))
         #expect(harness.state("web") == .background)
         harness.advance(.seconds(11))
-        Self.arrive(harness, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true))
         #expect(harness.state("web") == .suspended)
         input.bytes = 64
         Self.arrive(harness, input)
@@ -137,16 +136,56 @@ struct TrafficTests {
         #expect(harness.state("web") == .background)
     }
 
-    @Test("FIN alone never wakes an app whose threshold has no time")
+    @Test(
+        "the end of a connection wakes an app whatever its threshold, also where less than that waits at another (L50)")
     func end() {
-        let harness = Self.server()
+        let end = Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true)
+        for bytes in [0, 3] as [UInt64] {
+            let harness = Self.server { $0.wakeThreshold = .init(bytes: 64) }
+            harness.suspend("web")
+            if bytes > 0 { Self.arrive(harness, Input(kind: .stream, pid: 101, descriptor: 6, bytes: bytes)) }
+            #expect(harness.state("web") == .suspended)
+            Self.arrive(harness, end)
+            #expect(harness.state("web") == .background, "\(bytes) bytes wait")
+        }
+    }
+
+    @Test("space for output that an app waits to write wakes it (L50)")
+    func space() {
+        let harness = Self.server { $0.wakeThreshold = .init(bytes: 64) }
         harness.suspend("web")
-        Self.arrive(harness, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true))
-        harness.advance(.seconds(3600))
-        #expect(harness.state("web") == .suspended)
-        // There is space for output that it waits to write.
         Self.arrive(harness, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0))
         #expect(harness.state("web") == .background)
+    }
+
+    @Test(
+        "ends of connections that arrive at many apps at once wake one app after the other, the last ones after 10s (L50)"
+    )
+    func ends() {
+        let names = (0..<310).map { "web\($0)" }
+        let harness = Harness()
+        for name in names {
+            harness.register(name) { ($0.role, $0.wakesOnTraffic) = (.worker, true) }
+            harness.launch(name)
+        }
+        harness.advance(.seconds(10))
+        for name in names {
+            #expect(harness.state(name) == .suspended)
+            let run = harness.run(name)
+            let attempt = harness.core.freezeAttempt(ofSuspended: run) ?? 0
+            harness.handle(
+                .run(
+                    run,
+                    .inputArrived(
+                        attempt: attempt, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true))))
+        }
+        let start = harness.now
+        harness.advance(.seconds(10))
+        let wakes = harness.log.compactMap { entry -> Duration? in
+            guard case .thaw = entry.effect else { return nil }
+            return entry.at - start
+        }
+        #expect(wakes == (0..<310).map { min(.milliseconds(33 * $0), .seconds(10)) })
     }
 
     @Test(
@@ -171,21 +210,26 @@ struct TrafficTests {
         #expect(harness.view("web").trafficWakes > 10)
     }
 
-    @Test("timers of the app are its own doing, and limited; requests from outside are not (L53)")
-    func timers() {
-        let harness = Self.worker { $0.backgroundTimePerHour = .seconds(60) }
-        Self.rest(harness)
+    @Test(
+        "timer descriptors of an app are its own doing, and limited; those of a worker are not (L53)",
+        arguments: [true, false])
+    func timers(isWorker: Bool) {
+        let harness = isWorker ? Self.worker() : Self.server()
+        harness.register("web") { $0.backgroundTimePerHour = .seconds(60) }
+        if isWorker { Self.rest(harness) } else { harness.suspend("web") }
         let timer = Input(kind: .timer, pid: 101, descriptor: 9, bytes: 0)
         for _ in 0..<20 {
             Self.arrive(harness, timer)
+            #expect(!isWorker || harness.state("web") == .background)
             harness.advance(.seconds(15))
         }
-        #expect(harness.view("web").trafficWakes == 6)
+        #expect(harness.view("web").trafficWakes == (isWorker ? 20 : 6))
+        #expect((harness.view("web").deferredWake == nil) == isWorker)
         #expect(harness.state("web") == .suspended)
         Self.arrive(harness)
         #expect(harness.state("web") == .background)
         harness.advance(.seconds(15))
-        #expect(harness.view("web").unrequestedTime <= .seconds(61))
+        #expect(harness.view("web").unrequestedTime <= .seconds(isWorker ? 0 : 70))
     }
 
     @Test("an app that is woken soon after each suspension stays awake, for longer each time (L50)")

@@ -53,46 +53,43 @@ struct WorkerTests {
         harness.launch("web")
         let run = harness.run("web")
         func looks() -> [Effect] { harness.effects.filter { if case .measureWork = $0 { true } else { false } } }
-        #expect(looks() == [.measureWork(run, isFirst: true)])
-        harness.behave("web") { $0.work?.requests = 1 }
+        #expect(looks() == [.measureWork(run, .brief)])
+        harness.behave("web") { $0.work?.wait = .unwatchedCall }
         harness.advance(.seconds(30))
         #expect(looks().count == 4)
-        #expect(harness.view("web").awakeReasons == [.work(.request)])
+        #expect(harness.view("web").awakeReasons == [.work(.unwatchedCall)])
         #expect(harness.view("web").awake.first?.since.map { harness.now - $0 } == .seconds(30))
-        harness.behave("web") { $0.work?.requests = 0 }
+        harness.behave("web") { $0.work?.wait = nil }
         harness.advance(.seconds(10))
         #expect(harness.state("web") == .suspended)
         harness.advance(.seconds(3600))
-        // The last one is made when it is frozen: a request may have come meanwhile.
+        // The last one is made when it is frozen: it may have done something meanwhile.
         #expect(looks().count == 6)
         #expect(harness.state("web") == .suspended)
     }
 
-    /// What a worker has to do, and why it is awake then.
+    /// What a worker has to do at the look, 10 s after its launch, and why it is awake then.
     static let cases: [(work: @Sendable (inout RunWork) -> Void, reason: WorkReason?)] = [
         ({ _ in }, nil),
         ({ $0.isRunnable = true }, .cpu),
         ({ $0.hasNewProcesses = true }, .processes),
         ({ $0.unread = 1 }, .unreadInput),
         ({ $0.unsent = 1 }, .unsentOutput),
-        (
-            {
-                $0.requests = 1
-                $0.newestRequest = .seconds(59)
-            }, .request
-        ),
-        (
-            {
-                $0.requests = 1
-                $0.newestRequest = .seconds(60)
-            }, nil
-        ),
-        ({ $0.hasUnusualWait = true }, .unusualWait),
-        ({ $0.shortestWait = .seconds(5) }, nil),
+        ({ $0.wait = .unwatchedCall }, .unwatchedCall),
+        ({ $0.wait = .unreadable }, .unreadable),
+        ({ $0.wait = .short }, .shortWait),
+        ({ $0.due = Instant(sinceOrigin: .milliseconds(1_011_999)) }, .timerSoon),
+        ({ $0.due = Instant(sinceOrigin: .milliseconds(1_012_000)) }, nil),
         ({ $0.connections = 3 }, nil),
+        // Bytes over a connection, and what is not known about it, mean something only beside ticks.
+        ({ ($0.traffic, $0.isIncomplete) = (.zero, true) }, nil),
+        ({ $0.tick = .seconds(1) }, nil),
+        ({ ($0.tick, $0.traffic) = (.seconds(1), .milliseconds(89_999)) }, .traffic),
+        ({ ($0.tick, $0.traffic) = (.seconds(1), .seconds(90)) }, nil),
+        ({ ($0.tick, $0.isIncomplete) = (.seconds(1), true) }, .traffic),
     ]
 
-    @Test("what keeps a worker awake", arguments: 0..<10)
+    @Test("what keeps a worker awake (L51)", arguments: 0..<16)
     func reasons(number: Int) {
         let (work, reason) = Self.cases[number]
         let harness = Self.worker()
@@ -103,27 +100,40 @@ struct WorkerTests {
         if let reason { #expect(harness.view("web").awakeReasons == [.work(reason)]) }
     }
 
-    @Test("KeepAwake= decides whether timers and connections count, and IdleCPU= how much processor time")
+    @Test(
+        "a look says which thread keeps a worker awake, and so does the view, for the reasons that are one of a thread")
+    func detail() {
+        let harness = Self.worker()
+        harness.launch("web")
+        harness.behave("web") {
+            $0.work?.wait = .unwatchedCall
+            $0.work?.detail = "thread 7 (writer) is in write(2)"
+        }
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awake.map(\.detail) == ["thread 7 (writer) is in write(2)"])
+        harness.behave("web") { ($0.work!.wait, $0.work!.unread) = (nil, 1) }
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awake.map(\.detail) == [""])
+    }
+
+    @Test("KeepAwake= decides whether ticks and connections count, and IdleCPU= how much processor time")
     func keepAwake() {
         let harness = Self.worker {
-            $0.keepAwake = [.timers, .connections]
+            $0.keepAwake = [.connections]
             $0.idleProcessorShare = 50
         }
         harness.behave("web") {
-            $0.work?.isRunnable = true
-            $0.work?.requests = 1
+            $0.work?.hasNewProcesses = true
+            ($0.work!.tick, $0.work!.traffic) = (.seconds(1), .zero)
         }
         harness.launch("web")
         harness.advance(.seconds(10))
         #expect(harness.state("web") == .suspended)
+        harness.register("web") { $0.keepAwake = [.timers, .connections] }
         harness.activate("web")
-        harness.behave("web") { $0.work?.shortestWait = .seconds(60) }
         harness.advance(.seconds(10))
         #expect(harness.view("web").awakeReasons == [.work(.timer)])
-        harness.behave("web") {
-            $0.work?.shortestWait = .seconds(61)
-            $0.work?.connections = 1
-        }
+        harness.behave("web") { ($0.work!.tick, $0.work!.connections) = (nil, 1) }
         harness.advance(.seconds(10))
         #expect(harness.view("web").awakeReasons == [.work(.connection)])
         harness.register("web") { $0.keepAwake = .cpu }
@@ -135,23 +145,24 @@ struct WorkerTests {
         #expect(harness.state("web") == .suspended)
     }
 
-    @Test(
-        "a wait that is unusual, and output that no peer takes, keep it awake for no more than RequestSec= and IdleSec="
-    )
+    @Test("a worker whose threads run is suspended where KeepAwake= does not contain cpu, and stays so (L51)")
+    func withoutProcessor() {
+        let harness = Self.worker { $0.keepAwake = .requests }
+        harness.behave("web") { $0.work?.isRunnable = true }
+        harness.launch("web")
+        harness.advance(.seconds(60))
+        #expect(harness.state("web") == .suspended)
+        #expect(harness.effects.count { if case .thaw = $0 { true } else { false } } == 0)
+    }
+
+    @Test("output that no peer takes keeps a worker awake until the next look (L51)")
     func bounds() {
         let harness = Self.worker()
-        harness.behave("web") { $0.work?.hasUnusualWait = true }
         harness.launch("web")
-        harness.advance(.seconds(59))
+        harness.behave("web") { $0.work?.unsent = 4096 }
+        harness.advance(.seconds(19))
         #expect(harness.state("web") == .background)
-        harness.advance(.seconds(11))
-        #expect(harness.state("web") == .suspended)
-        harness.behave("web") {
-            $0.work?.hasUnusualWait = false
-            $0.work?.unsent = 4096
-        }
-        harness.activate("web")
-        harness.advance(.seconds(10))
+        harness.advance(.seconds(1))
         #expect(harness.state("web") == .suspended)
     }
 
@@ -171,7 +182,7 @@ struct WorkerTests {
     @Test("an app that is no worker is suspended SuspendDelaySec= after it was sent to the background")
     func noWorker() {
         let harness = Harness("web") { $0.wakesOnTraffic = true }
-        harness.behave("web") { $0.work?.requests = 1 }
+        harness.behave("web") { $0.work?.wait = .unwatchedCall }
         harness.suspend("web")
         #expect(!harness.effects.contains { if case .measureWork = $0 { true } else { false } })
     }
@@ -188,32 +199,25 @@ struct WorkerTests {
         #expect(harness.launches("web").count == 2)
     }
 
-    @Test("a request that comes between the last look and the freeze is found at the freeze (L51)")
-    func atTheFreeze() {
+    @Test(
+        "a worker that is at work at the freeze is thawed at once, whatever it did at the last look (L51)",
+        arguments: RunWork.Wait.allCases)
+    func atTheFreeze(wait: RunWork.Wait) {
         let harness = Self.worker()
         harness.behave("web") { $0.freezes = false }
         harness.launch("web")
         harness.advance(.seconds(10))
         harness.behave("web") {
             $0.freezes = true
-            $0.work?.requests = 1
-            $0.work?.newestRequest = .milliseconds(20)
+            $0.work?.wait = wait
         }
         harness.handle(.run(harness.run("web"), .frozen(attempt: 1, memory: mebibyte)))
         #expect(harness.state("web") == .background)
         harness.advance(.seconds(10))
-        #expect(harness.view("web").awakeReasons == [.work(.request)])
-    }
-
-    @Test("what cannot be measured counts as a request, for no more than RequestSec= (L51)")
-    func incomplete() {
-        let harness = Self.worker()
-        harness.behave("web") { $0.work?.isIncomplete = true }
-        harness.launch("web")
-        harness.advance(.seconds(59))
-        #expect(harness.view("web").awakeReasons == [.work(.request)])
-        harness.advance(.seconds(11))
-        #expect(harness.state("web") == .suspended)
+        let reasons: [RunWork.Wait: WorkReason] = [
+            .unwatchedCall: .unwatchedCall, .unreadable: .unreadable, .short: .shortWait,
+        ]
+        #expect(harness.view("web").awakeReasons == reasons[wait].map { [.work($0)] })
     }
 
     @Test("what a worker does for its clients is not counted, whatever it was launched for (L53)")
@@ -224,7 +228,7 @@ struct WorkerTests {
         harness.exit("web", .exited(1))
         harness.advance(.seconds(5))
         #expect(harness.launches("web").last?.isUnrequested == true)
-        harness.behave("web") { $0.work?.requests = 1 }
+        harness.behave("web") { $0.work?.unread = 1 }
         harness.advance(.seconds(600))
         #expect(harness.view("web").unrequestedTime < .seconds(30))
     }
@@ -255,9 +259,9 @@ struct WorkerTests {
         let harness = Self.withLocks(Self.worker())
         harness.launch("web")
         harness.advance(.seconds(12))
-        harness.behave("web") { $0.work?.requests = 1 }
+        harness.behave("web") { $0.work?.unread = 1 }
         harness.advance(.seconds(120))
-        harness.behave("web") { $0.work?.requests = 0 }
+        harness.behave("web") { $0.work?.unread = 0 }
         harness.advance(.seconds(20))
         #expect(harness.view("web").awakeReasons == [.fileLock("/srv/web/db")])
         harness.advance(.seconds(70))

@@ -80,7 +80,9 @@ struct SocketMessageTests {
         #expect(socket.peer == 0 && socket.clients.isEmpty)
         let peer = nativeBytes(UInt16(8)) + nativeBytes(UInt16(2)) + nativeBytes(UInt32(7))
         let connected = try #require(UnixQueue(parsing: (head + queue + peer)[...]))
-        #expect(connected.unread == 6 && connected.peer == 7)
+        #expect(connected.unread == 6 && connected.peer == 7 && !connected.hasName)
+        let name = nativeBytes(UInt16(7)) + nativeBytes(UInt16(0)) + Array("/a".utf8) + [0, 0]
+        #expect(UnixQueue(parsing: (head + name + queue)[...])?.hasName == true)
         #expect(connected.isOwn({ $0 == 7 }) && !connected.isOwn({ $0 == 8 }))
         // Of a socket that listens: two that wait, of which one is closed.
         let waiting = nativeBytes(UInt16(12)) + nativeBytes(UInt16(3)) + nativeBytes(UInt32(5)) + nativeBytes(UInt32(0))
@@ -190,7 +192,9 @@ struct SocketMessageTests {
             _ = InternetSocket(parsing: bytes[...])
             _ = UnixQueue(parsing: bytes[...])
             _ = ListedSocket(parsing: bytes[...])
-            _ = ThreadActivity(parsing: bytes)
+            _ = ShownActivity(parsing: bytes)
+            _ = TimerDescriptor(parsing: bytes)
+            _ = executionStart(in: bytes)
             _ = lockLines(bytes)
         }
     }

@@ -1,14 +1,14 @@
+import Glibc
+import Idleness
 import Testing
 
 @testable import Linux
 
-@Suite("In which calls threads wait")
+@Suite("In which calls threads wait (L51)")
 struct WaitTests {
-    private func activity(_ text: String) -> ThreadActivity? { ThreadActivity(parsing: Array(text.utf8)) }
+    private func shown(_ text: String) -> ShownActivity? { ShownActivity(parsing: Array(text.utf8)) }
 
-    private func call(_ arguments: [UInt64]) -> ParkedCall {
-        ParkedCall(number: 0, arguments: arguments, stackPointer: 0)
-    }
+    private func call(_ arguments: [UInt64]) -> ShownCall { ShownCall(number: 0, arguments: arguments) }
 
     /// A process whose memory contains at the address 16 these numbers, at 08:20 of each clock.
     private func makeReader(_ numbers: Int64...) -> TimeoutReader {
@@ -18,22 +18,22 @@ struct WaitTests {
             clock: { $0 == 1 || $0 == 0 ? .seconds(30_000) : nil })
     }
 
-    @Test("a thread runs, sleeps outside of calls, or is parked in one")
+    @Test("a thread runs, sleeps outside of calls, or waits in one")
     func parse() {
-        #expect(activity("running\n") == .running)
-        #expect(activity("-1 0x7ffd0 0x7f01\n") == .outside)
+        #expect(shown("running\n") == .running)
+        #expect(shown("-1 0x7ffd0 0x7f01\n") == .outside)
         #expect(
-            activity("7 0x1 0x2 0x3 0x4 0x5 0xffffffffffffffff 0x7ffd0 0x7f01\n")
-                == .parked(ParkedCall(number: 7, arguments: [1, 2, 3, 4, 5, .max], stackPointer: 0x7ffd0)))
+            shown("7 0x1 0x2 0x3 0x4 0x5 0xffffffffffffffff 0x7ffd0 0x7f01\n")
+                == .call(ShownCall(number: 7, arguments: [1, 2, 3, 4, 5, .max])))
         for text in ["", "\n", "x", "7", "7 0x1 0x2", "7 1 2 3 4 5 6 7 8", "99999999999999999999 0x1", "7 0x1 0xg"] {
-            #expect(activity(text) == nil)
+            #expect(shown(text) == nil)
         }
     }
 
     @Test("a timeout is in a register, or in memory")
     func timeouts() {
         let reader = makeReader(20, 500_000)
-        func timeout(_ kind: WaitingCall, _ arguments: UInt64...) -> WaitTimeout {
+        func timeout(_ kind: WatchedCall.Timeout, _ arguments: UInt64...) -> WaitTimeout {
             reader.timeout(of: call(arguments), kind)
         }
         #expect(timeout(.milliseconds(2), 0, 0, 1500) == .relative(.milliseconds(1500)))
@@ -46,21 +46,21 @@ struct WaitTests {
         #expect(timeout(.clockNanosleep, 0, 0, 16) == .relative(.seconds(20) + .microseconds(500)))
         #expect(timeout(.futex, 0, 128, 0, 16) == .relative(.seconds(20) + .microseconds(500)))
         #expect(timeout(.futex, 0, 129, 0, 16) == .none)
-        #expect(timeout(.untimed) == .none)
-        #expect(timeout(.restart) == .restarted)
+        #expect(timeout(.none) == .none)
     }
 
     @Test("of a wait until a time the rest counts")
     func deadlines() {
-        func timeout(_ seconds: Int64, _ kind: WaitingCall, _ arguments: UInt64...) -> WaitTimeout {
+        func timeout(_ seconds: Int64, _ kind: WatchedCall.Timeout, _ arguments: UInt64...) -> WaitTimeout {
             makeReader(seconds, 0).timeout(of: call(arguments), kind)
         }
         #expect(timeout(30_007, .clockNanosleep, 1, 1, 16) == .remaining(.seconds(7)))
         #expect(timeout(29_000, .clockNanosleep, 1, 1, 16) == .remaining(.zero))
         #expect(timeout(30_007, .clockNanosleep, 3, 1, 16) == .unknown)
         #expect(timeout(30_005, .futex, 0, 137, 0, 16) == .remaining(.seconds(5)))
-        #expect(timeout(30_005, .deadline(0, clock: 1), 16, 1) == .remaining(.seconds(5)))
-        #expect(timeout(30_005, .deadline(0, clock: nil), 16) == .remaining(.seconds(5)))
+        #expect(timeout(30_005, .futex, 0, 6, 0, 16) == .remaining(.seconds(5)))
+        #expect(timeout(30_005, .realTime(0), 16) == .remaining(.seconds(5)))
+        #expect(timeout(30_005, .realTime(0), 0) == .none)
         // Without end, as good as.
         #expect(timeout(.max, .futex, 0, 137, 0, 16) == .none)
         #expect(timeout(-1, .futex, 0, 137, 0, 16) == .unknown)
@@ -76,123 +76,85 @@ struct WaitTests {
         #expect(makeReader(.max, 0).timeout(of: call([16]), .timespec(0)) == .none)
     }
 
-    @Test("a wait of io_uring has its timeout in a structure")
-    func ring() {
-        let reader = TimeoutReader(
-            memory: { address, count in
-                let numbers: [Int64] = address == 8 ? [0, 0, 16] : [3, 0]
-                return Array(numbers.flatMap { nativeBytes($0) }.prefix(count))
-            }, clock: { _ in nil })
-        #expect(reader.timeout(of: call([3, 0, 1, 8 | 1, 8]), .ring) == .relative(.seconds(3)))
-        #expect(reader.timeout(of: call([3, 0, 1, 1, 8]), .ring) == .none)
-        #expect(reader.timeout(of: call([3, 0, 1, 8 | 64, 8]), .ring) == .unknown)
-    }
-
-    // MARK: Habits
-
-    private func thread(_ timeout: WaitTimeout, stack: UInt64 = 1, _ number: Int32 = 9) -> ParkedThread {
-        ParkedThread(thread: number, call: 7, stackPointer: stack, timeout: timeout)
-    }
-
-    private func learn(_ habits: inout WaitHabits, _ threads: [ParkedThread], at second: Int, clients: Bool = false) {
-        habits.learn(
-            threads, isQuiet: true, hasClients: clients, at: .seconds(second), after: .seconds(60))
-    }
-
-    @Test("a wait that two quiet looks in a row have seen is usual")
-    func usual() {
-        var habits = WaitHabits()
-        let idle = thread(.relative(.seconds(30)))
-        #expect(habits.isUnusual(idle))
-        learn(&habits, [idle], at: 0)
-        #expect(habits.isUnusual(idle))
-        learn(&habits, [idle], at: 10)
-        #expect(!habits.isUnusual(idle))
-        #expect(!habits.isUnusual(thread(.relative(.seconds(26)), stack: 5, 77)))
-        #expect(habits.isUnusual(thread(.relative(.seconds(10)))))
-        #expect(habits.isUnusual(thread(.relative(.seconds(40)))))
-        for short in [WaitTimeout.none, .restarted, .relative(.seconds(1)), .relative(.seconds(61))] {
-            #expect(!habits.isUnusual(thread(short)))
-        }
-    }
-
-    @Test("nothing is learned from a look that found work")
-    func busy() {
-        var habits = WaitHabits()
-        let wait = thread(.relative(.seconds(30)))
-        learn(&habits, [wait], at: 0)
-        habits.learn([wait], isQuiet: false, hasClients: false, at: .seconds(10), after: .seconds(60))
-        learn(&habits, [wait], at: 20)
-        #expect(habits.isUnusual(wait))
-    }
-
-    @Test("while a client is connected a wait may be its request, until RequestSec is over")
-    func clients() {
-        var habits = WaitHabits()
-        let wait = thread(.relative(.seconds(30)))
-        for second in stride(from: 0, to: 60, by: 10) {
-            learn(&habits, [wait], at: second, clients: true)
-            #expect(habits.isUnusual(wait))
-        }
-        learn(&habits, [wait], at: 60, clients: true)
-        #expect(!habits.isUnusual(wait))
-    }
-
-    @Test("a wait until a time is usual if its rest is no longer than it was at rest in the same frame")
-    func rests() {
-        var habits = WaitHabits()
-        learn(&habits, [thread(.remaining(.seconds(28)))], at: 0)
-        learn(&habits, [thread(.remaining(.seconds(18)))], at: 10)
-        #expect(!habits.isUnusual(thread(.remaining(.seconds(30)))))
-        #expect(habits.isUnusual(thread(.remaining(.seconds(40)))))
-        #expect(habits.isUnusual(thread(.remaining(.seconds(5)), stack: 2)))
-    }
-
-    @Test("a call that the kernel restarts after a freeze is the one that was seen before")
-    func restarted() {
-        var habits = WaitHabits()
-        let wait = thread(.relative(.seconds(30)))
-        for (seen, resolved) in [
-            (wait, wait), (thread(.restarted), wait), (thread(.restarted), wait),
-            (thread(.restarted, stack: 3), thread(.restarted, stack: 3)),
-        ] {
-            let result = habits.resolve([seen])
-            #expect(result == [resolved])
-        }
-    }
-
     @Test(
-        "a timeout that cannot be read is usual where two quiet looks have found it, or is the one that was read last")
-    func unknown() {
-        var habits = WaitHabits()
-        let idle = thread(.unknown)
-        learn(&habits, [idle], at: 0)
-        #expect(habits.isUnusual(idle))
-        learn(&habits, [idle], at: 10)
-        #expect(!habits.isUnusual(idle))
-        #expect(habits.isUnusual(thread(.unknown, stack: 2)))
-        #expect(habits.isUnusual(thread(.unknown, 10)))
-        let wait = thread(.relative(.seconds(30)))
-        _ = habits.resolve([wait])
-        let resolved = habits.resolve([idle])
-        #expect(resolved == [wait])
-        let elsewhere = habits.resolve([thread(.unknown, stack: 2)])
-        #expect(elsewhere == [thread(.unknown, stack: 2)])
+        "the kernel keeps the rest of no call whose timeout is not in memory, and each position is that of an argument")
+    func calls() {
+        for (number, watched) in WatchedCall.all {
+            if watched.keepsRest { #expect(TimeoutReader.rest(of: watched.timeout) != nil, "\(number)") }
+            let position =
+                switch watched.timeout {
+                case .milliseconds(let position), .timespec(let position), .timeval(let position),
+                    .realTime(let position):
+                    position
+                case .none, .clockNanosleep, .futex: 0
+                }
+            #expect((0..<6).contains(position) && (0..<6).contains(watched.descriptor ?? 0), "\(number)")
+        }
     }
 
-    @Test("what is learned is bounded")
-    func bounded() {
-        var habits = WaitHabits()
-        for index in 0..<1000 {
-            let waits = [
-                thread(.relative(.milliseconds(1100 + index * 50))),
-                thread(.remaining(.seconds(5)), stack: UInt64(index), 10),
-            ]
-            learn(&habits, waits, at: 20 * index)
-            learn(&habits, waits, at: 20 * index + 10)
+    // MARK: When a wait began
+
+    @Test("when a thread ran last is read with nanoseconds")
+    func start() {
+        func start(_ text: String) -> UInt64? { executionStart(in: Array(text.utf8)) }
+        let head = "python3 (9, #threads: 1)\n-------\n"
+        let line = "se.exec_start                                :      77213861.240337\n"
+        #expect(start(head + line + "se.vruntime : 5.000001\n") == 77_213_861_240_337)
+        #expect(start("se.exec_start : 0.000001\n") == 1)
+        for text in [
+            "", head, "se.exec_start\n", "se.exec_start :\n", "se.exec_start : 5\n", "se.exec_start : 5.1\n",
+            "se.exec_start : x.000001\n", "se.exec_start : 9999999999999999.000001\n",
+        ] {
+            #expect(start(text) == nil, "\(text)")
         }
-        // A habit of the last site cannot be kept.
-        #expect(habits.isUnusual(thread(.remaining(.seconds(5)), stack: 999, 10)))
-        #expect(!habits.isUnusual(thread(.remaining(.seconds(5)), stack: 0, 10)))
+    }
+
+    @Test("the clock of a processor is read once in 30s, and each has its own")
+    func clocks() {
+        var read: [Int32] = []
+        let clocks = SchedulerClocks { processor in
+            read.append(processor)
+            return processor == 9 ? nil : .milliseconds(Int64(processor) * 100 + Int64(read.count))
+        }
+        #expect(clocks.offset(of: 1, at: .seconds(100)) == .milliseconds(101))
+        #expect(clocks.offset(of: 2, at: .seconds(101)) == .milliseconds(202))
+        #expect(clocks.offset(of: 1, at: .milliseconds(129_999)) == .milliseconds(101))
+        #expect(clocks.offset(of: 1, at: .seconds(130)) == .milliseconds(103))
+        #expect(clocks.offset(of: 9, at: .seconds(130)) == nil)
+        #expect(clocks.offset(of: 9, at: .seconds(131)) == nil)
+        #expect(read == [1, 2, 1, 9])
+    }
+
+    @Test("the processor on which a thread ran last is read")
+    func processor() throws {
+        // Fields 4 to 52.
+        let line = "9 (a b) S " + (4...52).map(String.init).joined(separator: " ") + "\n"
+        #expect(try #require(ProcessStat(parsing: Array(line.utf8))).processor == 39)
+        let own = try #require(try ProcFS().stat(of: getpid()))
+        #expect((0..<Int32(sysconf(Int32(_SC_NPROCESSORS_CONF)))).contains(own.processor))
+    }
+
+    @Test("the rest of a timer descriptor, and its interval, are read; one that is not armed has none")
+    func timerDescriptor() throws {
+        func timer(_ value: String, _ interval: String) -> TimerDescriptor? {
+            let text = """
+                pos:\t0
+                flags:\t02
+                clockid: 1
+                ticks: 0
+                settime flags: 01
+                it_value: \(value)
+                it_interval: \(interval)
+
+                """
+            return TimerDescriptor(parsing: Array(text.utf8))
+        }
+        let once = try #require(timer("(49, 406829290)", "(0, 0)"))
+        #expect(once.rest == .seconds(49) + .nanoseconds(406_829_290) && once.interval == nil)
+        let again = try #require(timer("(0, 5)", "(3, 7)"))
+        #expect(again.rest == .nanoseconds(5) && again.interval == .seconds(3) + .nanoseconds(7))
+        #expect(timer("(0, 0)", "(3, 0)")?.rest == nil)
+        for bad in ["", "(1)", "(1, 2, 3)", "(x, 1)", "(99999999999999, 1)"] { #expect(timer(bad, "(0, 0)") == nil) }
+        #expect(TimerDescriptor(parsing: Array("it_value: (1, 1)\n".utf8)) == nil)
     }
 }

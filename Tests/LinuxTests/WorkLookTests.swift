@@ -1,4 +1,5 @@
 import Glibc
+import Idleness
 import Posix
 import TestKit
 import Testing
@@ -52,12 +53,13 @@ final class Subject {
 
     /// - Parameter time: `nil`: now.
     func look(
-        _ baseline: inout WorkBaseline, isFirst: Bool = false, isFrozen: Bool = false,
-        tables: SocketTables = SocketTables(), at time: Duration? = nil
+        _ baseline: inout WorkBaseline, isFrozen: Bool = false, tables: SocketTables = SocketTables(),
+        at time: Duration? = nil
     ) throws -> WorkMeasurement {
         let look = makeLook(baseline, tables: tables, isFrozen: isFrozen, at: time)
         try look.finish(try QuestionThread()) { time ?? Self.now }
-        return isFrozen ? baseline.judgeFrozen(look.findings) : judge(look, &baseline, isFirst: isFirst)
+        return isFrozen
+            ? baseline.judgeFrozen(look.findings, idleTime: Self.idleTime) : judge(look, &baseline)
     }
 
     /// - Parameter time: `nil`: now.
@@ -67,19 +69,30 @@ final class Subject {
     ) -> WorkLook {
         WorkLook(
             Enclosure.Members(processes: [process.pid], cpu: .zero), at: time ?? Self.now, baseline: baseline,
-            tables: tables, isFrozen: isFrozen, mayAsk: mayAsk)
+            tables: tables, clocks: SchedulerClocks(), isFrozen: isFrozen, mayAsk: mayAsk)
     }
 
     /// - Parameter look: is finished.
-    func judge(_ look: WorkLook, _ baseline: inout WorkBaseline, isFirst: Bool = false) -> WorkMeasurement {
-        baseline.judge(look.findings, isFirst: isFirst, IdleLimits(processorShare: 10, requestTime: .seconds(60)))
+    func judge(_ look: WorkLook, _ baseline: inout WorkBaseline) -> WorkMeasurement {
+        baseline.judge(look.findings, idleTime: Self.idleTime)
     }
 
     /// A look without another one before it.
     func look() throws -> WorkMeasurement {
         var baseline = WorkBaseline()
-        return try look(&baseline, isFirst: true)
+        return try look(&baseline)
     }
+
+    /// Stops the process, and waits until it is.
+    func stop() throws {
+        try process.signal(SIGSTOP)
+        try eventually("it is stopped") { try ProcFS().stat(of: process.pid)?.isStopped == true }
+    }
+
+    /// Waits until the process writes; fails after ten seconds.
+    func waitForOutput() throws { try wait(for: output) }
+
+    private static let idleTime = Duration.seconds(2)
 
     /// CLOCK_MONOTONIC
     static var now: Duration {
@@ -129,61 +142,186 @@ private let hasNamespaces =
 
 @Suite("A look at what real processes have to do (L51)", .timeLimit(.minutes(2)))
 struct WorkLookTests {
+    /// What a program does, and what of it a look shows.
+    struct Situation: Sendable, CustomTestStringConvertible {
+        /// In Python.
+        let program: String
+        var work: ThreadWork?
+        /// The call that `status` names.
+        var call: String?
+        /// It has a timer, of 1000 s.
+        var hasTimer = false
+
+        var testDescription: String { program }
+    }
+
+    private static let libc = "import ctypes, mmap, threading; libc = ctypes.CDLL(None)\n"
+
+    static let situations: [Situation] = [
+        Situation(program: "select.select([l], [], [])"),
+        Situation(program: "select.select([l], [], [], 1000)", hasTimer: true),
+        Situation(program: "p = select.poll(); p.register(l); p.poll()"),
+        Situation(program: "select.poll().poll(1000000)", hasTimer: true),
+        Situation(program: "p = select.epoll(); p.register(l, 1); p.poll(1000)", hasTimer: true),
+        Situation(program: "time.sleep(1000)", hasTimer: true),
+        Situation(program: "signal.sigtimedwait([signal.SIGUSR2], 1000)", hasTimer: true),
+        Situation(program: "signal.pause()"),
+        Situation(program: "l.accept()"),
+        Situation(program: "os.read(os.pipe()[0], 1)"),
+        // Its end is that of its parent.
+        Situation(
+            program: """
+                r, w = os.pipe()
+                if os.fork() == 0: os.close(w); os.read(r, 1); os._exit(0)
+                os.wait()
+                """),
+        Situation(program: libc + "threading.Thread(target=l.accept).start(); threading.Event().wait()"),
+        // pthread_join(3) waits for a word in the memory of the program, without FUTEX_PRIVATE_FLAG.
+        Situation(
+            program: libc + """
+                t = threading.Thread(target=l.accept); t.start()
+                libc.pthread_join(ctypes.c_ulong(t.ident), None)
+                """),
+        Situation(
+            program: libc + """
+                t = libc.timerfd_create(1, 0)
+                libc.timerfd_settime(t, 0, ctypes.byref((ctypes.c_long * 4)(0, 0, 1000, 0)), None)
+                os.read(t, 8)
+                """, hasTimer: true),
+        Situation(
+            program: "r, w = os.pipe(); os.write(w, bytes(1 << 20))", work: .unwatched, call: "write(2)"),
+        Situation(
+            program: "n = '/tmp/greenroom-fifo-%d' % os.getpid(); os.mkfifo(n); open(n)",
+            work: .unwatched, call: "openat(2)"),
+        Situation(
+            program: libc + """
+                m = mmap.mmap(-1, 4096); a = ctypes.addressof(ctypes.c_int.from_buffer(m))
+                n = 202 if os.uname().machine == "x86_64" else 98
+                libc.syscall(n, ctypes.c_void_p(a), 0, 0, None, None, 0)
+                """, work: .unwatched, call: "futex(2)"),
+        Situation(program: "while True: pass", work: .running),
+        Situation(program: "while True: time.sleep(1)", work: .shortWait, call: "clock_nanosleep(2)"),
+    ]
+
     @Test(
-        "a request whose server sleeps is in flight, and a thread without a timeout waits for ever",
+        "a program whose threads wait for what is watched may be frozen, and another one may not (L51)",
+        .enabled(if: hasPython), arguments: situations)
+    func waits(_ situation: Situation) throws {
+        let subject = try Subject(python: situation.program)
+        _ = try subject.number()
+        defer { unlink("/tmp/greenroom-fifo-\(subject.process.pid)") }
+        var found = WorkMeasurement(cpu: .zero)
+        // While it starts, it runs.
+        try eventually("it waits: \(found)") {
+            found = try subject.look()
+            return found.waits.work == situation.work && (found.waits.due != nil) == situation.hasTimer
+                && (situation.call.map { found.detail.contains($0) } ?? true)
+        }
+        #expect(found.detail.isEmpty == (situation.work == nil))
+        if situation.work != nil { #expect(found.detail.hasPrefix("thread ") && found.detail.contains("(python3")) }
+        let now = Subject.now
+        if let due = found.waits.due { #expect(due > now && due <= now + .seconds(1001)) }
+        #expect(!found.isIncomplete)
+    }
+
+    @Test("the time at which a wait ends is known as it was, after a stop too", arguments: ["sleep", "select", "poll"])
+    func restarted(_ kind: String) throws {
+        let program =
+            switch kind {
+            case "select": "select.select([l], [], [], 1000)"
+            case "poll": "select.poll().poll(1000000)"
+            default: "time.sleep(1000)"
+            }
+        let subject = try Subject(python: program)
+        _ = try subject.number()
+        var baseline = WorkBaseline()
+        try eventually("it waits") {
+            let work = try subject.look(&baseline)
+            return work.waits.work == nil && work.waits.due != nil
+        }
+        let due = try subject.look(&baseline).waits.due
+        try subject.stop()
+        let frozen = try subject.look(&baseline, isFrozen: true)
+        #expect(frozen.waits.work == nil && frozen.waits.due == due)
+        try subject.process.signal(SIGCONT)
+        try eventually("it waits again") { try ProcFS().stat(of: subject.process.pid)?.state == UInt8(ascii: "S") }
+        let after = try subject.look(&baseline)
+        #expect(after.waits.work == nil && after.waits.due == due)
+    }
+
+    @Test(
+        "the rest of a timeout that the kernel would begin anew is written before a thaw (L51)",
+        .enabled(if: hasPython), arguments: ["select.select([l], [], [], 1000)", "signal.pause()"])
+    func keptRest(_ program: String) throws {
+        let subject = try Subject(python: program + "; print(1, flush=True); signal.pause()")
+        _ = try subject.number()
+        var baseline = WorkBaseline()
+        let isTimed = program.hasPrefix("select")
+        try eventually("it waits") {
+            let work = try subject.look(&baseline)
+            return work.waits.work == nil && (work.waits.due != nil) == isTimed
+        }
+        try subject.stop()
+        _ = try subject.look(&baseline, isFrozen: true)
+        #expect(baseline.keptRests.count == (isTimed ? 1 : 0))
+        guard let rest = baseline.keptRests.first else { return }
+        // Nothing is written for a thread that is in another call now.
+        var other = rest.wait
+        other.arguments[0] += 1
+        #expect(!KeptRest(process: rest.process, thread: rest.thread, wait: other).restore(at: Subject.now))
+        // As if it had been frozen for an hour.
+        #expect(rest.restore(at: Subject.now + .seconds(3600)))
+        try subject.process.signal(SIGCONT)
+        try subject.waitForOutput()
+        let answer = try subject.number()
+        #expect(answer == 1)
+    }
+
+    @Test(
+        "a signal that arrives for a stopped program which catches SIGALRM is a timer that is due (L51)",
         .enabled(if: hasPython))
-    func held() throws {
-        let server = try Subject(python: "c, _ = l.accept(); c.recv(9); signal.pause()")
-        let client = try TCPClient(server.number())
-        client.send("GET")
-        try eventually("it has read the request and sleeps") {
-            let work = try server.look()
-            return work.requests == 1 && work.unread == 0 && !work.isRunnable
-        }
-        let work = try server.look()
-        #expect(work.connections == 1 && work.shortestWait == nil && !work.hasUnusualWait && !work.isIncomplete)
-        #expect(work.newestRequest < .seconds(120))
+    func signalTimer() throws {
+        let proc = ProcFS()
+        let without = try Subject(python: "signal.pause()")
+        _ = try without.number()
+        #expect(try SignalTimer(of: without.process.pid, proc) == nil)
+        let subject = try Subject(
+            python: "signal.signal(signal.SIGALRM, lambda *_: None); print(1, flush=True)\nwhile True: signal.pause()")
+        _ = try subject.number()
+        _ = try subject.number()
+        try subject.stop()
+        let timer = try #require(try SignalTimer(of: subject.process.pid, proc))
+        #expect(!timer.isDue())
+        try subject.process.signal(SIGALRM)
+        try eventually("the signal waits") { timer.isDue() }
+        // One that arrived between the freeze and the look was not served either.
+        let late = try #require(try SignalTimer(of: subject.process.pid, proc))
+        #expect(late.isDue())
     }
 
-    @Test("a connection whose request was answered is no request, and the next request is one", .enabled(if: hasPython))
-    func answered() throws {
-        let server = try Subject(python: "c, _ = l.accept(); c.recv(9); c.send(b'a'); c.recv(9); signal.pause()")
+    @Test("what a program with ticks does over its pipes and connections is counted (L51)", .enabled(if: hasPython))
+    func traffic() throws {
+        let server = try Subject(
+            python: """
+                import threading
+                def tick():
+                    while True: time.sleep(1)
+                threading.Thread(target=tick, daemon=True).start()
+                c, _ = l.accept(); c.recv(9); signal.pause()
+                """)
         let client = try TCPClient(server.number())
         client.send("GET")
-        client.receive()
         var baseline = WorkBaseline()
-        let idle = try server.look(&baseline, isFirst: true)
-        #expect(idle.requests == 0 && idle.connections == 1)
-        // At once, in the same tick perhaps.
-        client.send("GET")
-        try eventually("it has read the request") { try server.look(&baseline).unread == 0 }
-        // Known sockets are asked for one by one.
-        for _ in 1...2 {
-            let work = try server.look(&baseline)
-            #expect(work.requests == 1)
+        try eventually("its counters are asked for") {
+            _ = try server.look(&baseline)
+            return baseline.countsTraffic
         }
+        let work = try server.look(&baseline)
+        #expect(work.connections == 1 && !work.isIncomplete)
+        #expect(work.traffic.map { $0 < .seconds(120) } == true)
     }
 
-    @Test("a request that arrives while the server is stopped is found by its sockets", .enabled(if: hasPython))
-    func frozen() throws {
-        let server = try Subject(python: "c, _ = l.accept(); c.recv(9); c.send(b'a'); signal.pause()")
-        let client = try TCPClient(server.number())
-        client.send("GET")
-        client.receive()
-        var baseline = WorkBaseline()
-        try eventually("it has answered") { try server.look(&baseline, isFirst: true).requests == 0 }
-        try server.process.signal(SIGSTOP)
-        client.send("GET")
-        try eventually("the request has arrived") {
-            let work = try server.look(&baseline, isFrozen: true)
-            return work.requests == 1 && work.unread == 3
-        }
-        let work = try server.look(&baseline, isFrozen: true)
-        #expect(work.requests == 1 && work.connections == 1)
-        #expect(!work.isRunnable && !work.hasUnusualWait && !work.hasNewProcesses && work.shortestWait == nil)
-    }
-
-    @Test("the end of a stream that was not read is neither input nor a request", .enabled(if: hasPython))
+    @Test("the end of a stream that was not read is no input, and no connection", .enabled(if: hasPython))
     func end() throws {
         let server = try Subject(python: "c, _ = l.accept(); print(1, flush=True); signal.pause()")
         let client = try TCPClient(server.number())
@@ -192,7 +330,7 @@ struct WorkLookTests {
         client.shutDown()
         try eventually("the FIN has arrived") {
             let work = try server.look()
-            return work.connections == 0 && work.unread == 0 && work.requests == 0
+            return work.connections == 0 && work.unread == 0
         }
     }
 
@@ -235,46 +373,6 @@ struct WorkLookTests {
         return UInt16(bigEndian: address.sin_port)
     }
 
-    @Test("a thread waits with a timeout, which is usual once two looks have seen it")
-    func timeouts() throws {
-        let subject = try Subject("/bin/sleep", "50")
-        try eventually("it sleeps") { try subject.look().shortestWait != nil }
-        var baseline = WorkBaseline()
-        let first = try subject.look(&baseline, isFirst: true)
-        let wait = try #require(first.shortestWait)
-        #expect(wait > .seconds(1) && wait <= .seconds(50))
-        #expect(first.hasUnusualWait && !first.isRunnable)
-        let second = try subject.look(&baseline)
-        #expect(!second.hasUnusualWait)
-    }
-
-    @Test("a wait that a stop has interrupted keeps its timeout")
-    func restarted() throws {
-        let subject = try Subject("/bin/sleep", "50")
-        var baseline = WorkBaseline()
-        try eventually("it sleeps") { try subject.look(&baseline).shortestWait != nil }
-        let before = try subject.look(&baseline).shortestWait
-        let (proc, pid) = (ProcFS(), subject.process.pid)
-        try subject.process.signal(SIGSTOP)
-        try eventually("it is stopped") { try proc.stat(of: pid)?.isStopped == true }
-        try subject.process.signal(SIGCONT)
-        try eventually("it sleeps again") { try proc.stat(of: pid)?.state == UInt8(ascii: "S") }
-        let after = try subject.look(&baseline).shortestWait
-        #expect(after == before)
-    }
-
-    @Test("a timeout of poll is read", .enabled(if: hasPython))
-    func poll() throws {
-        let subject = try Subject(python: "select.poll().poll(20000)")
-        try eventually("it polls") { try subject.look().shortestWait == .seconds(20) }
-    }
-
-    @Test("a thread that computes is runnable")
-    func spins() throws {
-        let subject = try Subject("/bin/sh", "-c", "while :; do :; done")
-        try eventually("it runs") { try subject.look().isRunnable }
-    }
-
     @Test("looks that follow each other share one dump, and known sockets need none", .enabled(if: hasPython))
     func shared() throws {
         let servers = try (1...2).map { _ in try Subject(python: "signal.pause()") }
@@ -296,9 +394,7 @@ struct WorkLookTests {
         #expect(tables.dumps == 2)
     }
 
-    @Test(
-        "without sock_diag the tables of /proc have the queues, and a connection makes the look incomplete",
-        .enabled(if: hasPython))
+    @Test("without sock_diag the tables of /proc have the queues", .enabled(if: hasPython))
     func unsupported() throws {
         let server = try Subject(python: "c, _ = l.accept(); print(1, flush=True); signal.pause()")
         let client = try TCPClient(server.number())
@@ -308,9 +404,9 @@ struct WorkLookTests {
         let tables = SocketTables()
         for kind in SocketKind.allCases { tables.setUnsupported(kind) }
         var baseline = WorkBaseline()
-        for number in 0..<3 {
-            let work = try server.look(&baseline, isFirst: number == 0, tables: tables)
-            #expect(work.unread == 3 && work.connections == 1 && work.requests == 0 && work.isIncomplete)
+        for _ in 0..<3 {
+            let work = try server.look(&baseline, tables: tables)
+            #expect(work.unread == 3 && work.connections == 1 && work.traffic == .zero)
         }
     }
 
@@ -329,12 +425,10 @@ struct WorkLookTests {
         let answer = try server.number()
         #expect(answer == 1)
         var baseline = WorkBaseline()
-        for number in 0..<3 {
-            let work = try server.look(&baseline, isFirst: number == 0)
-            #expect(work.unread == 3 && work.connections == 1 && work.isIncomplete)
+        for _ in 0..<3 {
+            let work = try server.look(&baseline)
+            #expect(work.unread == 3 && work.connections == 1 && work.traffic == .zero)
         }
-        let frozen = try server.look(&baseline, isFrozen: true)
-        #expect(frozen.unread == 3 && frozen.connections == 1)
     }
 
     @Test(
@@ -358,6 +452,6 @@ struct WorkLookTests {
         let subject = try Subject("/bin/true")
         try wait(for: subject.process.descriptor)
         let work = try subject.look()
-        #expect(!work.isRunnable && !work.isIncomplete && work.unread == 0 && work.shortestWait == nil)
+        #expect(work.waits == WaitVerdict() && !work.isIncomplete && work.unread == 0)
     }
 }

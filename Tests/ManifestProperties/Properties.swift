@@ -139,6 +139,7 @@ struct Checker {
         }
         hold(policy.watchdog != .zero, "WatchdogSec= is not 0")
         hold(policy.idleTime >= .milliseconds(100), "IdleSec= is at least 100ms")
+        hold(policy.pulseTime >= .seconds(1), "PulseSec= is at least 1s")
         hold((1...1000).contains(policy.idleProcessorShare), "IdleCPU= is in range")
         hold((10...1_000_000).contains(policy.backgroundCPULimit), "BackgroundCPULimit= is in range")
         hold(policy.backgroundCPUTime >= .seconds(1), "BackgroundCPUSec= is at least 1s")
@@ -151,7 +152,7 @@ struct Checker {
             policy.launchDeadline, policy.backgroundDeadline, policy.terminateDeadline, policy.extendedDeadlineMax,
             policy.backgroundTime, policy.backgroundTimePerHour, policy.expirationNotice, policy.suspendDelay,
             policy.connectionWait, policy.unloadAfter, policy.watchdog, policy.idleTime, policy.requestTime,
-            policy.wakeThreshold.time, policy.backgroundCPUTime,
+            policy.pulseTime, policy.wakeThreshold.time, policy.backgroundCPUTime,
         ] {
             hold(time ?? .zero >= .zero && time ?? .zero <= .seconds(3_155_760_000), "a time span is at most 100 years")
         }

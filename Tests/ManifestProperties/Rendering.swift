@@ -86,7 +86,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         ("BackgroundTime", policy.backgroundTime), ("BackgroundTimePerHour", policy.backgroundTimePerHour),
         ("ExpirationNotice", policy.expirationNotice),
         ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog), ("Idle", policy.idleTime),
-        ("Request", policy.requestTime), ("BackgroundCPU", policy.backgroundCPUTime),
+        ("Request", policy.requestTime), ("Pulse", policy.pulseTime), ("BackgroundCPU", policy.backgroundCPUTime),
         ("UnloadAfter", policy.unloadAfter),
     ]
     return [
@@ -96,6 +96,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         "IdleCPU=\(policy.idleProcessorShare / 10).\(policy.idleProcessorShare % 10)%",
         "BackgroundCPU=\(policy.backgroundCPU?.rawValue ?? "")",
         "BackgroundCPULimit=\(policy.backgroundCPULimit / 10)%",
+        "Timers=\(policy.keepsTimers ? "yes" : "no")",
         "KeepAwake=\(manifest.keepAwake.map(words) ?? "")",
     ] + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }
 }

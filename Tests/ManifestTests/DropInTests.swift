@@ -130,6 +130,8 @@ struct DropInTests {
         full.policy.wakeThreshold = AppPolicy.WakeThreshold(bytes: 64, time: .seconds(30))
         full.policy.idleTime = .seconds(2)
         full.policy.requestTime = .seconds(3)
+        full.policy.pulseTime = .seconds(4)
+        full.policy.keepsTimers = false
         full.policy.idleProcessorShare = 5
         full.policy.backgroundCPU = .throttle
         full.policy.backgroundCPULimit = 900

@@ -34,7 +34,7 @@ struct WakeSettingTests {
         }
     }
 
-    @Test("IdleSec= is at least 100ms, RequestSec= any time span; infinity is the longest one (L51)")
+    @Test("IdleSec= is at least 100ms, PulseSec= 1s, RequestSec= any time span; infinity is the longest one (L51)")
     func times() throws {
         func policy(_ settings: String) throws -> AppPolicy { try accepted("Lifecycle", settings).policy }
         #expect(try policy("").idleTime == .seconds(10))
@@ -44,11 +44,31 @@ struct WakeSettingTests {
         for value in ["0", "99ms", "soon", "-1"] {
             try expectRefused("Lifecycle", "IdleSec", value, "a time span of at least 100ms")
         }
-        #expect(try policy("").requestTime == .seconds(60))
+        #expect(try policy("").requestTime == .seconds(90))
         #expect(try policy("RequestSec=0").requestTime == .zero)
         #expect(try policy("RequestSec=5min").requestTime == .seconds(300))
         #expect(try policy("RequestSec=infinity").requestTime == longestTimeSpan)
         try expectRefused("Lifecycle", "RequestSec", "long")
+        #expect(try policy("").pulseTime == .seconds(20))
+        #expect(try policy("PulseSec=1").pulseTime == .seconds(1))
+        #expect(try policy("PulseSec=infinity").pulseTime == longestTimeSpan)
+        for value in ["0", "999ms", "soon", "-1"] {
+            try expectRefused("Lifecycle", "PulseSec", value, "a time span of at least 1s")
+        }
+    }
+
+    @Test("Timers= is yes by default; only workers are thawed for their timers, others are warned of (L51)")
+    func timers() throws {
+        #expect(try accepted("Lifecycle", "").policy.keepsTimers)
+        #expect(try accepted("Lifecycle", "Timers=no").policy.keepsTimers == false)
+        try expectRefused("Lifecycle", "Timers", "sometimes", "yes or no")
+        #expect(try read(manifest("App", "Role=worker", "[Lifecycle]", "Timers=no", "PulseSec=5")).lines == [])
+        let cause = "only workers are thawed for their timers"
+        #expect(
+            try read(manifest("Lifecycle", "Timers=no", "PulseSec=5", "[Wake]", "Traffic=yes")).lines == [
+                "a.app:4:1: warning: Timers= has no effect: \(cause)",
+                "a.app:5:1: warning: PulseSec= has no effect: \(cause)",
+            ])
     }
 
     @Test("IdleCPU= is a percentage of one processor with at most one decimal (L51)")

@@ -77,8 +77,24 @@ extension MutantCase {
             guard case .run(let run, .workMeasured(let work)) = event else { return event }
             return .run(run, .workMeasured(RunWork(cpu: work.cpu)))
         },
-        .policies("ignores requests", .workKeepsAwake) { $0.keepAwake = .cpu },
-        .policies("counts requests for too short a time", .workKeepsAwake) { $0.requestTime /= 20 },
+        .events("ignores a call that cannot be watched", .workKeepsAwake) { event in
+            guard case .run(let run, .workMeasured(var work)) = event, work.wait == .unwatchedCall else { return event }
+            work.wait = nil
+            return .run(run, .workMeasured(work))
+        },
+        .policies("ignores what goes over connections beside ticks", .workKeepsAwake) { $0.keepAwake = .cpu },
+        .policies("counts what goes over connections for too short a time", .workKeepsAwake) { $0.requestTime /= 20 },
+        MutantCase(name: "ignores the look at a frozen worker", rule: .frozenWaitsAreWatched) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .run(let run, .workMeasured) = event, mutant.suspended.contains(run) { return [] }
+                return mutant.core.handle(event, at: now)
+            }
+        },
+        .events("does not keep the timers of workers", .ownTimersAreServed) { event in
+            guard case .run(let run, .workMeasured(var work)) = event else { return event }
+            work.due = nil
+            return .run(run, .workMeasured(work))
+        },
         .events("always sees work", .idleIsSuspended) { event in
             guard case .run(let run, .workMeasured(var work)) = event else { return event }
             work.unread += 1
@@ -98,7 +114,7 @@ extension MutantCase {
             guard case .run(let run, .inputWatched) = event, mutant.suspended.contains(run),
                 effects.isEmpty
             else { return effects }
-            return [.measureWork(run, isFirst: true)]
+            return [.measureWork(run, .full)]
         },
     ]
 }

@@ -14,8 +14,10 @@ struct TrafficTests {
             case .watchInput(_, _, onlyPeers: true): names.insert("watch for peers")
             case .watchInput(_, _, onlyPeers: false): names.insert("watch for input")
             case .stopWatchingInput: names.insert("end of a watch")
-            case .measureWork(_, isFirst: true): names.insert("first look")
-            case .measureWork(_, isFirst: false): names.insert("next look")
+            case .measureWork(_, .brief): names.insert("first look")
+            case .measureWork(_, .full): names.insert("next look")
+            case .measureWork(_, .moment): names.insert("look in a moment")
+            case .report(.stateChanged(_, _, _, .timer)): names.insert("timer")
             case .report(.inputArrived): names.insert("input")
             case .report(.inputNotWatched): names.insert("not watched")
             case .report(.wokenTooOften): names.insert("woken too often")
@@ -33,7 +35,7 @@ struct TrafficTests {
     func everythingIsReached() {
         let expected: Set<String> = [
             "watch for peers", "watch for input", "end of a watch", "first look", "next look", "input", "not watched",
-            "woken too often", "locks held", "suspended with locks", "killed for locks",
+            "look in a moment", "timer", "woken too often", "locks held", "suspended with locks", "killed for locks",
         ]
         let seen = Seen()
         var coverage = Coverage()

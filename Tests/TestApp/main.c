@@ -51,6 +51,7 @@
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With
 // `hold-end PID FILE RELEASE` it holds up the end of another process until a file exists. With `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c), with `serve FILE` or `held COMMAND…` a server (serve.c, held.c).
 #include "descriptors.h"
+#include "frozen.h"
 #include "fuse.h"
 #include "held.h"
 #include "lend.h"
@@ -453,6 +454,7 @@ int main(int count, char **arguments) {
         return hold_end(atoi(arguments[2]), arguments[3], arguments[4]);
     if (count == 4 && !strcmp(arguments[1], "descriptor")) return hold_descriptor(arguments[2], arguments[3]);
     if (count == 3 && !strcmp(arguments[1], "serve")) return serve(arguments[2]);
+    if (count == 3 && !strcmp(arguments[1], "frozen")) return wait_frozen(arguments[2]);
     if (count >= 2 && !strcmp(arguments[1], "held")) return serve_held(arguments + 2);
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
     int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4, SIGRTMIN + 5};

@@ -47,6 +47,20 @@ enum { CLINUX_LONGEST_READ = 32 };
 /// were too slow and this one is not tried, or -errno. It may be called by several threads.
 int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t size);
 
+/// Writes memory of a process (process_vm_writev(2)), at most `CLINUX_LONGEST_READ` bytes. Returns as `clinux_read_memory`.
+int clinux_write_memory(pid_t pid, unsigned long address, const void *buffer, size_t size);
+
+/// What is to be added to the clock on which the scheduler counts on a processor (`se.exec_start` in /proc/PID/sched) to have
+/// CLOCK_MONOTONIC, in nanoseconds. Returns as `clinux_read_memory`, and -EINVAL for a processor that this process may not use.
+int clinux_clock_offset(int processor, int64_t *offset);
+
+/// What is mapped at an address of a process.
+enum clinux_mapping { CLINUX_MAPPING_NONE, CLINUX_MAPPING_SHARED, CLINUX_MAPPING_PRIVATE, CLINUX_MAPPING_ANONYMOUS };
+
+/// What is mapped at an address (/proc/PID/maps): shared memory, private memory of a file, or memory of nobody else: a stack, a heap.
+/// Returns -errno if that cannot be read, and -E2BIG if the process has more mappings than are looked at.
+int clinux_find_mapping(pid_t pid, unsigned long address);
+
 /// Gives the free pages of this process's heap back to the kernel (malloc_trim(3)).
 void clinux_trim_heap(void);
 

@@ -60,6 +60,9 @@ extern const unsigned clinux_most_entries;
 /// No file is opened, and no file system is asked for anything: one in user space may never answer.
 int clinux_list_descriptors(int folder, struct clinux_descriptor_entry *entries);
 
+/// Describes one descriptor of a table. Returns 0, or -errno: ENOENT if it is closed.
+int clinux_describe_descriptor(int folder, int number, struct clinux_descriptor_entry *entry);
+
 /// pidfd_getfd(2): a duplicate of a descriptor of another process, close-on-exec; or -errno.
 int clinux_pidfd_getfd(int pidfd, int number);
 /// Whether the file of a descriptor, which is not a descriptor of this process alone, is open nowhere else: the kernel grants a lease for

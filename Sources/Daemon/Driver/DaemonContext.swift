@@ -36,6 +36,7 @@ final class DaemonContext {
     let autogroups: AutogroupQueue
     private(set) lazy var footprints = FootprintMeter(self)
     private(set) lazy var work = WorkMeter(self)
+    private(set) lazy var signalTimers = SignalTimerPoll(self)
     private(set) lazy var inputs = InputWatcher(loop: loop, budget: budget)
     /// Descriptors for watches and held sockets.
     let budget = DescriptorBudget()

@@ -41,7 +41,7 @@ final class EffectPerformer: EffectPerforming {
         case .watchInput(let run, let attempt, let onlyPeers):
             runs[run]?.watchInput(attempt: attempt, onlyPeers: onlyPeers)
         case .stopWatchingInput(let run): runs[run]?.stopWatchingInput()
-        case .measureWork(let run, let isFirst): runs[run]?.measureWork(isFirst: isFirst)
+        case .measureWork(let run, let kind): runs[run]?.measureWork(kind)
         case .measureProcessor(let run): runs[run]?.measureProcessor()
         case .limitProcessor(let run, let limit): runs[run]?.limitProcessor(limit)
         case .measureSize(let run): context.footprints.measure(run)

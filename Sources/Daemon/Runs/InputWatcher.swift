@@ -154,6 +154,7 @@ final class RunInput {
         watcher = run.context.inputs
         let (id, work, describer) = (run.id, run.context.work, watcher.describer)
         watch.describe = { inode in work.socket(inode, of: id).flatMap { describer.describe(inode, $0) } }
+        watch.ignoredTimers = work.ticks(of: id)
         watch.knownSocket = { work.socket($0, of: id) }
     }
 

@@ -6,7 +6,7 @@ import Systemd
 /// What a run in the background has to do, and the file locks that it holds.
 extension RunController {
     /// Measures what the run has to do (L51). `workMeasured` follows.
-    func measureWork(isFirst: Bool) { context.work.measure(self, isFirst: isFirst) }
+    func measureWork(_ kind: WorkLookKind) { context.work.measure(self, kind) }
 
     /// Finds the file locks that processes of the run hold (L43), after the freeze and before it is reported. What cannot be read
     /// counts as none. The search of many descriptors takes turns of the loop, and ends without `completion` if the run is thawed

@@ -236,6 +236,7 @@ final class RunController {
         // The core has ended it already: no duplicate may exist while the app runs.
         stopWatchingInput()
         do {
+            context.work.restoreRests(of: id)
             try enclosure.thaw()
         } catch {
             return logWarning("\(error)")

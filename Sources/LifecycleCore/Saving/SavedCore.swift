@@ -16,6 +16,7 @@ package struct SavedCore: Hashable, Sendable {
     var returns = Returns()
     var nextRun: UInt64 = 0
     var nextReceipt: UInt64 = 0
+    var lastEndWake: Instant?
 
     /// The form of the saved bytes. It changes only if a record is no longer a sequence of tagged fields.
     static let form: UInt64 = 2
@@ -69,6 +70,7 @@ extension SavedCore: SavedRecord {
         var returns = returns == Returns() ? nil : returns
         try coder.optional(11, &returns)
         self.returns = returns ?? Returns()
+        try coder.optional(12, &lastEndWake)
     }
 
     /// What the core takes for granted between its parts.
@@ -145,6 +147,7 @@ extension LifecycleCore {
         saved.returns = returns
         saved.nextRun = nextRun
         saved.nextReceipt = nextReceipt
+        saved.lastEndWake = lastEndWake
         return saved
     }
 
@@ -157,6 +160,7 @@ extension LifecycleCore {
         foregroundSlots = saved.foregroundSlots
         memoryState = saved.memoryState
         absence = saved.absence
+        lastEndWake = saved.lastEndWake
         shutdown = saved.shutdown
         jetsamLevel = apps.reduce(0) { max($0, $1.credit.level) }
         returns = saved.returns

@@ -36,9 +36,9 @@ extension AppPolicy: SavedRecord {
         var keepAwake = keepAwake == [.cpu, .requests] ? nil : keepAwake
         try coder.optional(28, &keepAwake)
         self.keepAwake = keepAwake ?? [.cpu, .requests]
-        var request = requestTime == .seconds(60) ? nil : requestTime
+        var request = requestTime == .seconds(90) ? nil : requestTime
         try coder.optional(29, &request)
-        requestTime = request ?? .seconds(60)
+        requestTime = request ?? .seconds(90)
         var share = idleProcessorShare == 10 ? nil : idleProcessorShare
         try coder.optional(30, &share)
         idleProcessorShare = share ?? 10
@@ -56,6 +56,12 @@ extension AppPolicy: SavedRecord {
         connectionWait = wait.map { $0 == .zero ? nil : $0 } ?? .seconds(60)
         try coder.optional(36, &unloadAfter)
         try coder.flag(37, &isTransient)
+        var pulse = pulseTime == .seconds(20) ? nil : pulseTime
+        try coder.optional(38, &pulse)
+        pulseTime = pulse ?? .seconds(20)
+        var ignoresTimers = !keepsTimers
+        try coder.flag(39, &ignoresTimers)
+        keepsTimers = !ignoresTimers
     }
 }
 

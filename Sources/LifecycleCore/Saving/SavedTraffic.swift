@@ -1,6 +1,8 @@
 extension InputKind: SavedCase {}
 extension InputWatch.Problem: SavedCase {}
 extension WorkReason: SavedCase {}
+extension WorkLookKind: SavedCase {}
+extension RunWork.Wait: SavedCase {}
 
 extension AppPolicy.KeepAwake: SavedValue {
     package static var form: SavedForm { .number }
@@ -66,16 +68,18 @@ extension RunWork: SavedRecord {
         try coder.flag(3, &hasNewProcesses)
         try coder.sparse(4, &unread)
         try coder.sparse(5, &unsent)
-        try coder.sparse(6, &requests)
-        var newest = newestRequest == .zero ? nil : newestRequest
-        try coder.optional(7, &newest)
-        newestRequest = newest ?? .zero
+        // 6, 7 and 9 were requests and unusual waits, and 10 the shortest timeout.
         try coder.sparse(8, &connections)
-        try coder.flag(9, &hasUnusualWait)
-        try coder.optional(10, &shortestWait)
         try coder.flag(11, &isIncomplete)
         try coder.flag(12, &isOwn)
         try coder.flag(13, &isBrief)
+        try coder.optional(14, &wait)
+        var detail = detail.isEmpty ? nil : detail
+        try coder.optional(15, &detail)
+        self.detail = detail ?? ""
+        try coder.optional(16, &tick)
+        try coder.optional(17, &traffic)
+        try coder.optional(18, &due)
     }
 }
 
@@ -99,6 +103,8 @@ extension Suspended: SavedRecord {
         try coder.optional(4, &inputDue)
         try coder.optional(5, &deferred)
         try coder.optional(6, &look)
+        try coder.optional(7, &timerDue)
+        try coder.optional(8, &pulseDue)
     }
 }
 
@@ -124,6 +130,9 @@ extension Traffic: SavedRecord {
         try coder.list(7, &unwatched, upTo: InputWatch.maximumUnwatched)
         try coder.optional(8, &shortestWait)
         try coder.optional(9, &watchAgainAt)
+        try coder.optional(10, &momentSince)
+        try coder.optional(11, &pulseTime)
+        try coder.optional(12, &detail)
     }
 
     package var fault: String? {
@@ -178,7 +187,9 @@ extension WorkLook: SavedRecord {
         isAsked = !isDone
         try coder.optional(5, &reason)
         try coder.optional(6, &since)
-        try coder.optional(7, &unusualSince)
         try coder.flag(8, &isHintedMeanwhile)
+        var kind = kind == .brief ? nil : kind
+        try coder.optional(9, &kind)
+        self.kind = kind ?? .brief
     }
 }

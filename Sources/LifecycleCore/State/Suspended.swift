@@ -2,7 +2,7 @@
 struct Suspended: Hashable, Sendable {
     /// The daemon was asked to watch its descriptors, and not to stop.
     var isWatching = false
-    /// A worker is looked at once more when it is frozen: a request may have come after the last look. `nil`: it was, or need not be.
+    /// A worker is looked at once more when it is frozen: it may have done something after the last look. `nil`: it was, or need not be.
     @Rare var look: WorkLook? = nil
     /// What the daemon watches; `nil`: it has not said yet.
     var watch: InputWatch?
@@ -10,12 +10,16 @@ struct Suspended: Hashable, Sendable {
     var input: Input?
     /// When that input wakes it; `nil`: not by itself.
     var inputDue: Instant?
+    /// When a timer of it is due; `nil`: it has none.
+    var timerDue: Instant?
+    /// When it runs for a moment because it has ticks, which can hide what it waits for; `nil`: it has none.
+    var pulseDue: Instant?
     /// What wakes it once the app has background time again (L53): input of its own, or of a peer that waits.
     var deferred: DeferredInput?
 }
 
 struct DeferredInput: Hashable, Sendable {
-    /// `nil`: a request that the app has sent to itself and read.
+    /// `nil`: what an earlier release has recorded.
     var input: Input?
     var due: Instant
 }
@@ -37,8 +41,14 @@ struct Traffic: Hashable, Sendable {
     var watchAgainAt: Instant?
     /// What was reported as not watched.
     var unwatched: [InputWatch.Unwatched] = []
-    /// The shortest timeout that a thread waited with at the last measurement.
+    /// The shortest tick at the last measurement.
     var shortestWait: Duration?
+    /// A timer has thawed it: since when it runs for a moment; `nil`: it does not.
+    var momentSince: Instant?
+    /// How long it sleeps until the next pulse; `nil`: `PulseSec=`.
+    var pulseTime: Duration?
+    /// Which thread does what, for the reason why it is awake.
+    var detail: String?
 }
 
 /// File locks that keep an app from being suspended (L43).
@@ -65,9 +75,9 @@ struct WorkLook: Hashable, Sendable {
     var isAsked = true
     /// Since it was asked for, the app has said that it has nothing to do.
     var isHintedMeanwhile = false
+    /// What was asked for last.
+    var kind = WorkLookKind.brief
     /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.
     var reason: WorkReason?
     var since: Instant?
-    /// Since when a thread waits as it does not at rest, or something could not be measured.
-    var unusualSince: Instant?
 }

@@ -200,6 +200,7 @@ struct Checkers {
         }
         connections.verify(model, concerning: apps, &findings)
         locks.verify(model, &findings)
+        idleness.verifyTimers(model, world, at: now, &findings)
         traffic.verify(model, world, at: now, &findings)
         verifyTraffic(model, world, core)
         if case .deadlineReached = event {

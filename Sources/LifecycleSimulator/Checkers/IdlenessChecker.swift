@@ -8,8 +8,12 @@ struct IdlenessChecker {
         /// Since when nothing but its work keeps a worker awake; `nil`: something else does, or it is suspended.
         var since: Microseconds?
         var lateness: Microseconds = 0
-        /// The last measurement found an unusual wait, which counts from the first look that finds it.
-        var waitsUnusually = false
+        /// A timer has thawed it, and nothing else keeps it awake.
+        var isMoment = false
+        /// A timer of it is due soon, so it is looked at when that is over.
+        var timerDue: Microseconds = 0
+        /// The last measurement was incomplete, which counts from the first look that finds it.
+        var isIncomplete = false
         /// The last look; `nil`: since then something else has kept it awake, or may have.
         var lastLook: Microseconds?
         /// It holds file locks, and is frozen again 5 s later (L43).
@@ -37,6 +41,8 @@ struct IdlenessChecker {
     private var looked: Int?
     private var left: [Int] = []
     private var woken: Int?
+    /// The app that was found in a call that cannot be watched while it is suspended.
+    private var unwatched: Int?
     /// For how long the app that input woke in this event stays awake; `nil`: that was not reported.
     private var stay: Duration?
 
@@ -46,6 +52,8 @@ struct IdlenessChecker {
     /// An app that hints that it is idle is looked at again after this time.
     private static let shortestHintedLook = 100 * Microseconds.millisecond
     private static let quickTime: Microseconds = 1 * .second
+    /// When it is known that a program waits in ticks, at least.
+    private static let timeToLearn: Microseconds = 10 * .second
     /// So many quick turns have no consequence.
     private static let toleratedTurns = 2
     private static let longestStay = Duration.seconds(300)
@@ -54,7 +62,7 @@ struct IdlenessChecker {
 
     /// Records an event. Called before the core handles it.
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
-        (looked, left, woken, stay) = (nil, [], nil, nil)
+        (looked, left, woken, stay, unwatched) = (nil, [], nil, nil, nil)
         if case .recovered = event {
             for app in apps.indices {
                 apps[app].lastLook = nil
@@ -65,12 +73,18 @@ struct IdlenessChecker {
         guard let app else { return }
         recordHint(event, of: app, model, at: now)
         if case .run(_, .workMeasured(let work)) = event {
-            apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
+            apps[app].isIncomplete = work.isIncomplete
+            let isFrozen = model.apps[app].phase == .suspended && model.apps[app].policy.role == .worker
+            let isWatched = work.wait == nil || work.wait == .short
+            if isFrozen, !isWatched, !model.isShuttingDown { unwatched = app }
+            apps[app].timerDue = work.due?.sinceOrigin.microseconds ?? 0
             // A look that began before the last one may be answered first, and counts as its answer.
             if apps[app].isAsked { apps[app].wasBrief = work.isBrief }
             apps[app].isAsked = false
         }
-        if case .registered(_, let policy, _) = event, policy.idleTime != model.apps[app].policy.idleTime {
+        if case .registered(_, let policy, _) = event,
+            policy.idleTime != model.apps[app].policy.idleTime || policy.role != model.apps[app].policy.role
+        {
             apps[app].changedAt = now
         }
         switch event {
@@ -103,11 +117,13 @@ struct IdlenessChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = App()
-        case .measureWork(_, let isFirst): checkLook(app, isFirst, model, world, now, &findings)
+        case .measureWork(_, let kind): checkLook(app, kind, model, world, now, &findings)
         case .freeze:
             checkFreeze(app, event, model, world, now, &findings)
             apps[app].lastLook = nil
-        case .thaw: apps[app].lastLook = nil
+        case .thaw:
+            apps[app].lastLook = nil
+            apps[app].isMoment = event == .deadlineReached
         case .notify, .deliver: apps[app].hintedAt = nil
         case .report(.deadlineCancelled(let id, .wake, _)):
             apps[app].lastLook = nil
@@ -120,16 +136,20 @@ struct IdlenessChecker {
     }
 
     private mutating func checkLook(
-        _ app: Int, _ isFirst: Bool, _ model: CoreModel, _ world: World, _ now: Microseconds,
+        _ app: Int, _ kind: WorkLookKind, _ model: CoreModel, _ world: World, _ now: Microseconds,
         _ findings: inout Findings
     ) {
         let id = model.apps[app].id
+        let isFirst = kind == .brief && !apps[app].isMoment
+        defer { if kind == .full { apps[app].isMoment = false } }
         findings.check(looked != app, .looksAreRare, "\(id) is looked at twice in one event")
         looked = app
         if let last = apps[app].lastLook {
             findings.check(!isFirst, .looksAreRare, "\(id) is looked at for the first time once more")
             // It may be looked at when the time is over for which something else keeps it awake.
-            let isKept = apps[app].staysAwake > 0 || apps[app].hasLocks
+            let isTimerOver = apps[app].timerDue > 0 && now >= apps[app].timerDue && last <= apps[app].timerDue
+            let isKept =
+                apps[app].staysAwake > 0 || apps[app].hasLocks || isTimerOver || apps[app].isMoment && kind != .full
             // The app has said that it has nothing to do, and that is not judged by its processor time alone.
             let run = model.apps[app].run.flatMap { world.index(of: $0) }
             let isHinted = apps[app].wasBrief && run.map { world.traffic.runs[$0].hintedAt != nil } ?? false
@@ -182,6 +202,7 @@ struct IdlenessChecker {
         case .deadlineMet(_, .wake, _, _): apps[app].lastLook = nil
         case .stateChanged(_, let from, let to, let reason):
             apps[app].lastLook = nil
+            apps[app].isMoment = reason == .timer
             // One that others have continued is frozen again, and not woken.
             if from == .suspended, reason != .continued { left.append(app) }
             enter(to, app, now)
@@ -236,6 +257,21 @@ struct IdlenessChecker {
 
     // MARK: After all effects of an event
 
+    /// Checks the timers that workers have served in this event.
+    func verifyTimers(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
+        for served in world.traffic.served {
+            let app = world.runs[served.run].app
+            let known = model.apps[app]
+            guard known.policy.role == .worker, known.policy.keepsTimers, !model.isShuttingDown,
+                apps[app].changedAt < served.since
+            else { continue }
+            let late = served.at - served.due
+            let excuse = Self.slack + world.lateness - served.lateness
+            findings.check(
+                late <= 1 * .second + excuse, .ownTimersAreServed, "a timer of \(known.id) was served \(late) µs late")
+        }
+    }
+
     mutating func verify(
         of app: Int, _ model: CoreModel, _ world: World, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker,
         at now: Microseconds, _ findings: inout Findings
@@ -244,6 +280,9 @@ struct IdlenessChecker {
         // A request may have come between the last look at a worker and its freeze.
         let isFreezeComplete = known.phase == .suspended && known.policy.role == .worker
         if woken != app, left.contains(app) { endTurns(app) }
+        findings.check(
+            unwatched != app || known.phase != .suspended, .frozenWaitsAreWatched,
+            "\(known.id) stays frozen in a call that cannot be watched")
         if woken == app {
             let turns = apps[app].quickTurns
             findings.check(
@@ -277,9 +316,11 @@ struct IdlenessChecker {
             }
             let looks = 2 * model.apps[app].policy.idleTime.microseconds
             var waits = apps[app].hasLocks ? Self.lockRetry : 0
-            if apps[app].waitsUnusually { waits += model.apps[app].policy.requestTime.microseconds }
+            let idleTime = model.apps[app].policy.idleTime.microseconds
+            if world.tick(of: app) != nil { waits += max(6 * idleTime, Self.timeToLearn) + idleTime }
+            if apps[app].isIncomplete { waits += idleTime }
             let slack = Self.slack + world.lateness - apps[app].lateness
-            let lastWork = world.lastWork(of: run)
+            let lastWork = max(world.lastWork(of: run), timerWork(app, now))
             if let hintedAt = apps[app].hintedAt, hintedAt > lastWork {
                 let time = now - max(hintedAt, since)
                 findings.check(
@@ -292,6 +333,12 @@ struct IdlenessChecker {
                 idle <= looks + waits + slack || now <= apps[app].awakeUntil + slack, .idleIsSuspended,
                 "\(model.apps[app].id) has had nothing to do for \(idle) µs, but is not suspended")
         }
+    }
+
+    /// Until a timer is over that is due soon, the app stays awake. It may be a timer that the app has ended since.
+    private func timerWork(_ app: Int, _ now: Microseconds) -> Microseconds {
+        let due = apps[app].timerDue
+        return due <= now ? due : due - now <= 3 * .second ? now : 0
     }
 
     /// An app that stays awake because it was woken too often is suspended when that time is over, if nothing else keeps it

@@ -128,7 +128,9 @@ struct OwnTimeChecker {
 
     /// Whether input wakes an app only while it has background time.
     private static func needsTime(_ input: Input, _ policy: AppPolicy) -> Bool {
-        policy.wakesOnTraffic ? !input.isFromOutside : input.isHalfFull
+        // Timers of workers are never deferred (L53).
+        if policy.role == .worker, input.kind == .timer { return false }
+        return policy.wakesOnTraffic ? !input.isFromOutside : input.isHalfFull
     }
 
     private static func hasTime<Core: DecidingCore>(_ known: AppModel, _ core: Core, _ now: Microseconds) -> Bool {

@@ -15,6 +15,8 @@ struct ReloadChecker {
         var keptUntil: Microseconds = 0
         /// It has said since the last thaw that it has nothing to do.
         var isHinted = false
+        /// A timer has thawed it for a moment.
+        var isMoment = false
     }
 
     private var apps: [App]
@@ -37,7 +39,12 @@ struct ReloadChecker {
             if known.policy.role == .worker, policy.role != .worker, known.run != nil { freed = app }
             if known.policy.role != .worker, policy.role == .worker { bound = app }
         case .run(_, .idleHinted(true)): apps[app].isHinted = true
-        case .run(_, .workMeasured):
+        case .run(_, .workMeasured(let work)):
+            // A timer that is due soon is waited for.
+            if let due = work.due, due.sinceOrigin.microseconds - now < 3 * .second {
+                let idle = model.apps[app].policy.idleTime.microseconds
+                apps[app].keptUntil = max(apps[app].keptUntil, now + 2 * idle + 4 * .second)
+            }
             // A look that a dead daemon has not answered is compared with nothing.
             guard let asked = apps[app].asked else { break }
             apps[app].asked = nil
@@ -55,11 +62,17 @@ struct ReloadChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = App()
-        case .thaw: apps[app].isHinted = false
-        case .measureWork(_, let isFirst): apps[app].asked = (now, isFirst)
+        case .thaw:
+            apps[app].isHinted = false
+            apps[app].isMoment = event == .deadlineReached
+        case .measureWork(_, let kind):
+            apps[app].asked = (now, kind == .brief)
+            if kind == .full { apps[app].isMoment = false }
+        case .report(.stateChanged(_, .suspended, _, .timer)): apps[app].isMoment = true
         case .freeze:
             guard case .run(_, .workMeasured) = event, let last = apps[app].last, let before = apps[app].before,
-                now >= apps[app].keptUntil, !apps[app].isHinted, model.apps[app].policy.role == .worker
+                now >= apps[app].keptUntil, !apps[app].isHinted, !apps[app].isMoment,
+                model.apps[app].policy.role == .worker
             else { return }
             findings.check(
                 last - before >= model.apps[app].policy.idleTime.microseconds, .reloadsTakeEffect,

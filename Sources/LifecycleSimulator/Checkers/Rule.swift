@@ -108,6 +108,9 @@ package enum Rule: String, CaseIterable, Sendable {
         "a wake by input ends two looks after the last work, after 30 s at most, and without a kill (L50)"
     case reloadsTakeEffect = "another `Role=` or `IdleSec=` applies to an app that runs (L49, L51)"
     case workKeepsAwake = "no worker is suspended, and no wake by input ends, while there is something to do (L51)"
+    case frozenWaitsAreWatched =
+        "a worker that is in a call which cannot be watched when it is frozen is thawed at once (L51)"
+    case ownTimersAreServed = "a timer of 5 s or more of a worker is at most 1 s late (L51)"
     case idleIsSuspended = "a worker is suspended two looks after its last work (L51)"
     case hintsSuspend = "a worker that has nothing to do and says so is suspended without waiting for IdleSec= (L51)"
     case looksAreRare = "an app is looked at once in `IdleSec=`, and not while it is suspended (L51)"

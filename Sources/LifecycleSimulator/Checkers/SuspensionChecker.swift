@@ -77,7 +77,7 @@ struct SuspensionChecker {
         case .report(.deadlineStarted(_, .backgroundTime, _, _)): apps[app].isBudgetOver = false
         case .thaw(let run, _):
             findings.check(
-                !isTimer || model.apps[app].policy.role == .home || hasInput
+                !isTimer || model.apps[app].policy.role == .home || hasInput || model.apps[app].policy.role == .worker
                     || UnloadChecker.isDue(model.apps[app], at: now), .thawsHaveACause,
                 "run \(run) is thawed by a timer, but nothing needs it to run")
         case .freeze: checkFreeze(app, model, deadlines, now, &findings)

@@ -47,7 +47,7 @@ struct TrafficWakeChecker {
         case .run(let run, .workMeasured(let work)):
             guard model.apps[app].run == run else { return }
             isLook = true
-            apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
+            apps[app].waitsUnusually = work.wait != nil || work.tick != nil
         default: break
         }
     }
@@ -143,7 +143,8 @@ struct TrafficWakeChecker {
             findings.check(
                 now - wake.start < Self.longest, .trafficWakesEnd,
                 "\(id) was woken by input \(now - wake.start) µs ago, and its wake is open still")
-            let waits = apps[app].waitsUnusually ? policy.requestTime.microseconds : 0
+            let learning = max(6 * policy.idleTime.microseconds, 10 * .second)
+            let waits = apps[app].waitsUnusually ? policy.requestTime.microseconds + learning : 0
             let limit =
                 2 * policy.idleTime.microseconds + waits + Self.slack + world.lateness - wake.lateness
             let idle = now - max(since, world.lastWork(of: run), apps[app].registeredAt)

@@ -277,7 +277,8 @@ struct InvariantChecker {
             !isHalfUsed || next - now > .milliseconds(25),
             !core.appIDs.contains(where: {
                 let view = core.view(of: $0, at: now)
-                return view?.deferredWake != nil || view?.unloadsIn != nil
+                return view?.deferredWake != nil || view?.unloadsIn != nil || view?.timerIn != nil
+                    || view?.pulseIn != nil
             })
         {
             fail("all apps are suspended, but a timer is armed in \(next - now)")

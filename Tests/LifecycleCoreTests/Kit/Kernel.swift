@@ -136,7 +136,8 @@ struct Kernel {
             return [.run(run, .activityMeasured(activity))]
         case .watchInput(let run, let attempt, _):
             return behaviour(of: run).watch.map { [.run(run, .inputWatched(attempt: attempt, $0))] } ?? []
-        case .measureWork(let run, _): return behaviour(of: run).work.map { [.run(run, .workMeasured($0))] } ?? []
+        case .measureWork(let run, let kind):
+            return behaviour(of: run).work.map { [.run(run, .workMeasured(measured($0, kind)))] } ?? []
         case .measureProcessor(let run):
             return behaviour(of: run).processor.map {
                 [.run(run, .processorMeasured(used: $0.used, waited: $0.waited))]
@@ -171,6 +172,13 @@ struct Kernel {
             .allowSleep, .finish:
             return []
         }
+    }
+
+    private func measured(_ work: RunWork, _ kind: WorkLookKind) -> RunWork {
+        guard kind == .brief else { return work }
+        var brief = RunWork(cpu: work.cpu)
+        (brief.unsent, brief.isBrief) = (work.unsent, true)
+        return brief
     }
 
     /// A client comes to a held socket.

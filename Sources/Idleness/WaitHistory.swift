@@ -1,0 +1,185 @@
+/// The waits that the looks at one run have found, and what follows from them (L51). A program may be frozen while each of its
+/// threads waits for something that is watched: its next act can only come from there, and then it is thawed.
+///
+/// Times are those of CLOCK_MONOTONIC.
+package struct WaitHistory: Sendable {
+    /// A shorter wait is not kept as a timer: it is work, or a tick.
+    package static let shortestTimer = Duration.seconds(5)
+    /// A wait until a time begins a little later than its caller computed it.
+    private static let leastTimer = shortestTimer - precision
+    /// A short wait that is repeated for so many `IdleSec=` is a tick, and for so long: one wait of less than 5 s must not be taken for a
+    /// repetition.
+    package static let looksToLearn = 6
+    package static let shortestLearning = Duration.seconds(10)
+    /// A short wait that was not seen by so many looks has ended.
+    static let longestGap: UInt64 = 3
+    /// Two readings of the same due time differ by less.
+    static let precision = Duration.milliseconds(100)
+    /// The most threads, ticks and timers that are kept.
+    package static let mostThreads = 1000
+    static let mostTicks = 256
+    static let mostTimers = 64
+
+    private struct Site: Hashable {
+        var thread: Int
+        var call: Int
+    }
+    private struct Repetition {
+        var since: Duration
+        /// The number of the look that has seen it last.
+        var seen: UInt64
+    }
+
+    /// The waits at the last look, by thread.
+    private var last: [Int: Wait] = [:]
+    /// The longest tick of each site.
+    private var ticks: [Site: Duration] = [:]
+    /// Short waits that may become ticks.
+    private var repetitions: [Site: Repetition] = [:]
+    /// When timers are due. One that was seen once is kept until then, even if its thread waits for shorter times meanwhile: an event
+    /// loop with a timer of 30 s and one of 100 ms shows the shorter one.
+    private var timers: [Duration] = []
+    /// When the run was looked at last, or was thawed.
+    private var lastLook: Duration?
+    private var looks: UInt64 = 0
+
+    package init() {}
+
+    /// The run was thawed, or its first look is due: from now on its waits are new.
+    package mutating func begin(at now: Duration) {
+        lastLook = now
+        repetitions = [:]
+    }
+
+    /// Judges a look.
+    /// - Parameters:
+    ///   - threads: all of the run.
+    ///   - idleTime: `IdleSec=`.
+    ///   - isFrozen: the freeze has set anew what says when the waits began.
+    package mutating func judge(
+        _ threads: [ThreadSighting], at now: Duration, idleTime: Duration, isFrozen: Bool = false
+    ) -> WaitVerdict {
+        let waits = resolve(threads, isFrozen: isFrozen)
+        keepTimers(of: waits, now)
+        var verdict = WaitVerdict()
+        for sighting in threads where verdict.work == nil {
+            let work: ThreadWork? =
+                switch sighting.activity {
+                case .running: .running
+                case .uninterruptible: .uninterruptible
+                case .unwatched: .unwatched
+                case .unreadable: .unreadable
+                case .restarted: waits[sighting.thread] == nil ? .unreadable : nil
+                case .waiting, .stopped: nil
+                }
+            guard let work else { continue }
+            (verdict.work, verdict.thread) = (work, sighting.thread)
+            if case .unwatched(let call) = sighting.activity { verdict.call = call }
+        }
+        looks += 1
+        repetitions = repetitions.filter { looks - $0.value.seen <= Self.longestGap }
+        for sighting in threads {
+            guard let wait = waits[sighting.thread], let length = wait.length, isShort(wait, now) else { continue }
+            verdict.hasShortWait = true
+            if length < Self.leastTimer, isTick(wait, length, of: sighting.thread, now, idleTime) {
+                verdict.tick = min(verdict.tick ?? length, length)
+            } else if verdict.work == nil {
+                (verdict.work, verdict.thread) = (.shortWait, sighting.thread)
+                (verdict.call, verdict.length) = (wait.call, length)
+            }
+        }
+        verdict.due = timers.min()
+        last = waits
+        lastLook = now
+        return verdict
+    }
+
+    /// The waits of the last look that have a timeout.
+    package var timedWaits: [(thread: Int, wait: Wait)] {
+        last.compactMap { thread, wait in wait.due == nil ? nil : (thread, wait) }
+    }
+
+    /// The threads that have waited in ticks.
+    package var tickingThreads: [Int] { ticks.keys.map(\.thread) }
+
+    // MARK: Waits
+
+    /// What each thread waits for. A wait that was seen before is due when it was due then: the clock that says when it began drifts,
+    /// and starts anew at a freeze.
+    private func resolve(_ threads: [ThreadSighting], isFrozen: Bool) -> [Int: Wait] {
+        var waits: [Int: Wait] = [:]
+        for sighting in threads.prefix(Self.mostThreads) {
+            let before = last[sighting.thread]
+            switch sighting.activity {
+            case .waiting(let wait):
+                if let before, isSame(before, wait, isFrozen: isFrozen) {
+                    waits[sighting.thread] = before
+                } else {
+                    waits[sighting.thread] = wait
+                }
+            case .restarted(let arguments):
+                if let before, before.arguments == arguments { waits[sighting.thread] = before }
+            case .running, .uninterruptible, .stopped, .unwatched, .unreadable: break
+            }
+        }
+        return waits
+    }
+
+    private func isSame(_ before: Wait, _ wait: Wait, isFrozen: Bool) -> Bool {
+        guard before.call == wait.call, before.arguments == wait.arguments else { return false }
+        if isFrozen { return wait.keepsRest || before.length == wait.length }
+        if wait.isTimer { return before.due.map { isNear($0, wait.due ?? .zero) } ?? (wait.due == nil) }
+        return before.stamp == wait.stamp && before.length == wait.length
+    }
+
+    // MARK: Timers
+
+    private mutating func keepTimers(of waits: [Int: Wait], _ now: Duration) {
+        timers.removeAll { $0 <= now }
+        for wait in waits.values {
+            guard let length = wait.length, length >= Self.leastTimer, let due = wait.due, due > now,
+                !isTimer(due)
+            else { continue }
+            timers.append(due)
+        }
+        if timers.count > Self.mostTimers {
+            timers.sort()
+            timers.removeLast(timers.count - Self.mostTimers)
+        }
+    }
+
+    private func isTimer(_ due: Duration) -> Bool {
+        timers.contains { isNear(due, $0) }
+    }
+
+    private func isNear(_ one: Duration, _ other: Duration) -> Bool {
+        one - other < Self.precision && other - one < Self.precision
+    }
+
+    // MARK: Ticks
+
+    /// What is left of a timer is no short wait. What is over is about to run.
+    private func isShort(_ wait: Wait, _ now: Duration) -> Bool {
+        guard let length = wait.length, let due = wait.due else { return false }
+        return length < Self.leastTimer ? !isTimer(due) : due <= now
+    }
+
+    /// Whether waits like this one, of the same thread in the same call and no longer, have followed each other for long enough.
+    private mutating func isTick(
+        _ wait: Wait, _ length: Duration, of thread: Int, _ now: Duration, _ idleTime: Duration
+    ) -> Bool {
+        let site = Site(thread: thread, call: wait.call)
+        if let longest = ticks[site], length * 4 <= longest * 5 { return true }
+        // It has begun since the look before, or the thaw.
+        let since = repetitions[site]?.since ?? max(lastLook ?? now, now - idleTime)
+        guard repetitions[site] != nil || repetitions.count < Self.mostTicks else { return false }
+        repetitions[site] = Repetition(since: since, seen: looks)
+        guard now - since >= max(idleTime * Self.looksToLearn, Self.shortestLearning),
+            ticks[site] != nil || ticks.count < Self.mostTicks
+        else {
+            return false
+        }
+        ticks[site] = max(ticks[site] ?? .zero, length)
+        return true
+    }
+}

@@ -1,0 +1,73 @@
+import CLinux
+import Idleness
+import Posix
+
+/// The wait of a frozen thread in select(2), pselect6 or ppoll(2). At the freeze the kernel has written what was left of its timeout into the
+/// program's memory, and after the thaw it begins to wait for as long once more. So a program that is often frozen would never see
+/// the end. Before a thaw the daemon writes what is really left, as the kernel itself would with a later freeze.
+package struct KeptRest: Equatable, Sendable {
+    let process: Int32
+    let thread: Int
+    let wait: Wait
+
+    init(process: Int32, thread: Int, wait: Wait) {
+        self.process = process
+        self.thread = thread
+        self.wait = wait
+    }
+
+    /// Writes what is left. The process is frozen.
+    ///
+    /// Only memory that no other program shares is written, and only if the thread is still in that call: the program may have been thawed and frozen
+    /// by another program. What cannot be written makes the timeout late.
+    /// - Parameter now: CLOCK_MONOTONIC.
+    /// - Returns: whether it was written.
+    @discardableResult
+    package func restore(at now: Duration, proc: ProcFS = ProcFS()) -> Bool {
+        guard let due = wait.due, let call = WatchedCall.all[wait.call],
+            let rest = TimeoutReader.rest(of: call.timeout),
+            let bytes = (try? proc.read("task/\(thread)/syscall", of: process, limit: 512)) ?? nil,
+            ShownActivity(parsing: bytes) == .call(ShownCall(number: wait.call, arguments: wait.arguments))
+        else { return false }
+        let address = UInt(wait.arguments[rest.argument])
+        guard clinux_find_mapping(process, address) == Int32(CLINUX_MAPPING_ANONYMOUS.rawValue) else { return false }
+        // With 0 the call would not wait at all, but it would not sleep either: that is what a timeout that is over does.
+        let (seconds, attoseconds) = max(.microseconds(1), due - now).components
+        let part = attoseconds / 1_000_000_000 / rest.unit
+        let value = nativeBytes(Int64(seconds)) + nativeBytes(part)
+        return value.withUnsafeBytes { clinux_write_memory(process, address, $0.baseAddress, $0.count) } == 0
+    }
+}
+
+/// A timer descriptor as /proc/PID/fdinfo shows it (proc_pid_fdinfo(5)).
+struct TimerDescriptor: Equatable {
+    /// Until it is readable; `nil`: it is not armed.
+    let rest: Duration?
+    /// `nil`: it is armed once.
+    let interval: Duration?
+
+    /// - Returns: `nil` if the bytes are not such a file.
+    init?(parsing bytes: [UInt8]) {
+        guard let rest = Self.time(bytes, "it_value:"), let interval = Self.time(bytes, "it_interval:") else {
+            return nil
+        }
+        self.rest = rest == .zero ? nil : rest
+        self.interval = interval == .zero ? nil : interval
+    }
+
+    /// `it_value: (49, 406829290)`: seconds and nanoseconds.
+    private static func time(_ bytes: [UInt8], _ name: String) -> Duration? {
+        var scanner = ByteScanner(bytes)
+        while let line = scanner.line() {
+            guard line.starts(with: name.utf8) else { continue }
+            let numbers = line.dropFirst(name.utf8.count).split {
+                !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+            }
+            guard numbers.count == 2, let seconds: UInt32 = parseNumber(numbers[0]),
+                let nanoseconds: UInt32 = parseNumber(numbers[1])
+            else { return nil }
+            return .seconds(seconds) + .nanoseconds(nanoseconds)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,84 @@
+import Glibc
+import JSON
+import Testing
+
+@Suite("Timers, ticks and waits of workers", .enabled(if: TrafficStage.hasPython, "needs python3"))
+struct WorkerTimerTests {
+    private func stage(_ program: String, _ settings: String = "") throws -> TrafficStage {
+        try TrafficStage(["server": "import signal, time\n" + program], settings)
+    }
+
+    @Test(
+        "a worker is suspended between its timers, and thawed when one is due (L51)",
+        arguments: [
+            "time.sleep(6)", "select.select([], [], [], 6)", "signal.setitimer(signal.ITIMER_REAL, 6); signal.pause()",
+        ])
+    func served(wait: String) throws {
+        let stage = try stage(
+            """
+            import select
+            signal.signal(signal.SIGALRM, lambda *_: None)
+            number = 1
+            publish(sys.argv[1], '1')
+            while True:
+                \(wait)
+                number += 1
+                publish(sys.argv[1], str(number))
+            """)
+        _ = try stage.launch()
+        try stage.suspended()
+        let isSignal = wait.contains("setitimer")
+        let status = try stage.daemon.status("server")
+        if status["state"]?.stringValue == "suspended" { #expect((status["timerInSeconds"] == nil) == isSignal) }
+        try stage.daemon.eventually("its timer is served") {
+            (Int(TestDaemon.text(of: stage.daemon.root + "/server.port")) ?? 0) >= 2
+        }
+        try stage.suspended()
+        let after = try stage.daemon.status("server")
+        #expect((after["trafficWakes"]?.integerValue ?? 0 > 0) == isSignal, "\(after)")
+    }
+
+    @Test("a worker in a call that cannot be watched stays awake, and status says which thread is in which call (L51)")
+    func unwatched() throws {
+        let stage = try stage(
+            """
+            reader, writer = os.pipe()
+            publish(sys.argv[1], '1')
+            os.write(writer, bytes(1 << 20))
+            """)
+        _ = try stage.launch()
+        try stage.daemon.eventually("it is awake for that") {
+            let awake = try stage.daemon.status("server")["awake"]?.arrayValue?.first
+            guard awake?["reason"]?.stringValue == "unwatchedCall" else { return false }
+            let detail = awake?["detail"]?.stringValue ?? ""
+            #expect(detail.hasPrefix("thread ") && detail.hasSuffix("(python3) is in write(2)"))
+            #expect(awake?["explanation"]?.stringValue?.hasSuffix(detail) == true)
+            return true
+        }
+        #expect(try stage.daemon.state("server") == "background")
+    }
+
+    @Test("bytes over a connection keep a worker with ticks awake for RequestSec=, and then it runs in pulses (L51)")
+    func ticks() throws {
+        let program = """
+            def tick():
+                while True:
+                    time.sleep(0.2)
+            threading.Thread(target=tick, daemon=True).start()
+            run()
+            """
+        let stage = try stage(program, "RequestSec=2s\nPulseSec=1s\nKeepAwake=requests")
+        let client = try TrafficClient(port: try stage.launch())
+        try stage.daemon.eventually("what goes over its connection counts") {
+            try client.exchange([1])
+            let awake = try stage.daemon.status("server")["awake"]?.arrayValue
+            return awake?.first?["reason"]?.stringValue == "traffic"
+        }
+        try stage.daemon.eventually("it is suspended, until its next pulse") {
+            let status = try stage.daemon.status("server")
+            return status["state"]?.stringValue == "suspended" && status["pulseInSeconds"] != nil
+                && status["shortestWaitSeconds"] != nil
+        }
+        try client.exchange([2])
+    }
+}

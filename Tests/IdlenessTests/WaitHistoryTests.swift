@@ -1,0 +1,108 @@
+import Idleness
+import Testing
+
+@Suite("What the waits of threads say (L51)")
+struct WaitHistoryTests {
+    /// The looks at one program.
+    private struct Program {
+        var history = WaitHistory()
+        var now = Duration.seconds(1000)
+
+        init() { history.begin(at: now) }
+
+        mutating func look(
+            after pause: Duration = .seconds(2), isFrozen: Bool = false, _ activities: ThreadActivity...
+        ) -> WaitVerdict {
+            now += pause
+            let threads = activities.enumerated().map { ThreadSighting(thread: $0.offset + 1, activity: $0.element) }
+            return history.judge(threads, at: now, idleTime: .seconds(2), isFrozen: isFrozen)
+        }
+
+        /// A wait that has just begun.
+        func wait(_ length: Duration?, call: Int = 7, ago: Duration = .zero, stamp: UInt64? = nil) -> ThreadActivity {
+            .waiting(
+                Wait(
+                    call: call, arguments: [1], length: length, due: length.map { now - ago + $0 },
+                    stamp: stamp ?? UInt64(now.components.seconds)))
+        }
+    }
+
+    @Test("a program whose threads wait without end may be frozen at once, and has no timer")
+    func endless() {
+        var program = Program()
+        let verdict = program.look(program.wait(nil), .stopped)
+        #expect(verdict == WaitVerdict())
+    }
+
+    @Test(
+        "what runs, waits for a device, is in a call that is not watched, or cannot be read is work",
+        arguments: [
+            (ThreadActivity.running, ThreadWork.running), (.uninterruptible, .uninterruptible),
+            (.unwatched(call: 1), .unwatched), (.unreadable, .unreadable), (.restarted(arguments: [9]), .unreadable),
+        ])
+    func work(activity: ThreadActivity, work: ThreadWork) {
+        var program = Program()
+        let verdict = program.look(program.wait(nil), activity)
+        #expect(verdict.work == work)
+        #expect(verdict.thread == 2)
+    }
+
+    @Test("a wait of 5 s or more is a timer, which stays due while its thread waits for shorter times")
+    func timers() {
+        var program = Program()
+        let due = program.now + .seconds(32)
+        #expect(program.look(program.wait(.seconds(30), ago: .seconds(-2))).due == due)
+        let shorter = program.look(program.wait(.seconds(1)))
+        #expect(shorter.due == due)
+        #expect(shorter.work == .shortWait)
+    }
+
+    @Test("what is left of a timer is no short wait")
+    func restOfTimer() {
+        var program = Program()
+        _ = program.look(program.wait(.seconds(6)))
+        // The program was woken by input and computes what is left.
+        let verdict = program.look(program.wait(.seconds(4)))
+        #expect(verdict.work == nil)
+        #expect(verdict.due != nil)
+    }
+
+    @Test("short waits that follow each other for six IdleSec= are ticks, once in a run")
+    func ticks() {
+        var program = Program()
+        for look in 1...5 { #expect(program.look(program.wait(.milliseconds(500))).work == .shortWait, "\(look)") }
+        let learned = program.look(program.wait(.milliseconds(500)))
+        #expect(learned.work == nil)
+        #expect(learned.tick == .milliseconds(500))
+        program.history.begin(at: program.now + .seconds(60))
+        #expect(program.look(after: .seconds(62), program.wait(.milliseconds(500))).work == nil)
+        // A longer wait of the same thread is another one.
+        #expect(program.look(program.wait(.seconds(2))).work == .shortWait)
+        #expect(program.look(program.wait(.milliseconds(500), call: 35)).work == .shortWait)
+    }
+
+    @Test("what was not seen for some looks begins anew")
+    func gap() {
+        var program = Program()
+        for _ in 1...5 { _ = program.look(program.wait(.milliseconds(500))) }
+        for _ in 1...4 { _ = program.look(program.wait(nil)) }
+        #expect(program.look(program.wait(.milliseconds(500))).work == .shortWait)
+    }
+
+    @Test("a freeze resets the clock that says when a wait began, and not when it is due")
+    func freeze() {
+        var program = Program()
+        let due = program.look(program.wait(.seconds(30), stamp: 1)).due
+        #expect(program.look(isFrozen: true, program.wait(.seconds(30), stamp: 2)).due == due)
+        #expect(program.look(after: .seconds(5), .restarted(arguments: [1])).due == due)
+        #expect(program.look(after: .seconds(1), .restarted(arguments: [1])).due == due)
+    }
+
+    @Test("a wait that is over and has not ended is work")
+    func overdue() {
+        var program = Program()
+        let activity = program.wait(.seconds(30), stamp: 1)
+        _ = program.look(activity)
+        #expect(program.look(after: .seconds(40), activity).work == .shortWait)
+    }
+}

@@ -1,0 +1,61 @@
+import Glibc
+import Linux
+import Posix
+import TestKit
+import Testing
+
+/// What docs/FREEZE-MAP.md says about system calls.
+@Suite("What a freeze does to system calls")
+struct FrozenCallTests {
+    /// How each call ends that was frozen while it waited.
+    static let calls: [(name: String, outcome: String)] =
+        [
+            ("nanosleep", "complete"), ("clock_nanosleep", "complete"), ("clock_nanosleep until", "complete"),
+            ("ppoll", "complete"), ("pselect6", "complete"), ("epoll_pwait", "EINTR"), ("futex", "ETIMEDOUT"),
+            ("futex until", "ETIMEDOUT"), ("rt_sigtimedwait", "EINTR"), ("semtimedop", "EINTR"),
+            ("read of a timerfd", "complete"), ("rt_sigsuspend with setitimer", "EINTR"), ("wait4", "complete"),
+            ("write to a pipe", "short"), ("write to a socket", "short"), ("read from a pipe", "complete"),
+            ("recvfrom", "complete"), ("recvfrom with SO_RCVTIMEO", "EINTR"),
+        ] + onlyOnX86
+
+    #if arch(x86_64)
+        private static let onlyOnX86 = [("poll", "complete"), ("select", "complete"), ("epoll_wait", "EINTR")]
+    #else
+        private static let onlyOnX86: [(String, String)] = []
+    #endif
+
+    @Test("a call that is frozen while it waits continues, ends with EINTR, or is short", arguments: calls)
+    func frozen(call: (name: String, outcome: String)) throws {
+        let pipe = try Pipe()
+        try pipe.read.setNonBlocking(false)
+        try pipe.write.setNonBlocking(false)
+        var request = SpawnRequest(
+            executable: programFolder() + "/greenroom-testapp", arguments: ["frozen", call.name],
+            environment: ["PATH=/usr/bin:/bin"])
+        request.standardOutput = SharedDescriptor(try pipe.write.duplicate())
+        var starting = try startProcess(request)
+        request.standardOutput = nil
+        let output = SharedDescriptor(pipe.closingWrite())
+        let process = starting.process
+        #expect(try starting.finalOutcome() == .executed)
+        let number = try line(output)
+        try eventually("\(call.name) waits") { shown(process.pid).first == Substring(number) }
+        try process.signal(SIGSTOP)
+        try eventually("it is stopped") { try ProcFS().stat(of: process.pid)?.isStopped == true }
+        try process.signal(SIGCONT)
+        #expect(try line(output) == call.outcome)
+        _ = try process.waitForEnd()
+    }
+
+    private func shown(_ pid: Int32) -> [Substring] {
+        let bytes = (try? ProcFS().read("syscall", of: pid)) ?? nil
+        return String(decoding: bytes ?? [], as: UTF8.self).split(separator: " ")
+    }
+
+    private func line(_ output: SharedDescriptor) throws -> String {
+        var bytes: [UInt8] = []
+        var byte: UInt8 = 0
+        while read(output.raw, &byte, 1) == 1, byte != 0x0a { bytes.append(byte) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
