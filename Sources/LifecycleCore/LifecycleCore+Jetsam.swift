@@ -73,7 +73,8 @@ extension LifecycleCore {
         }
         if let most = needs.max(by: { $0.background < $1.background }) {
             let largest = others == nil ? .max : manager.budget ?? .max
-            kill(most.cause, most.background, below: .inactive, upTo: largest, isShort: isShort, now)
+            let excess = needs.first { $0.cause == .budget }?.background ?? 0
+            kill(most.cause, most.background, excess: excess, below: .inactive, upTo: largest, isShort: isShort, now)
             if let look, others == nil { killInForeground(needs, look, isShort: isShort, now) }
         }
         memoryState.checkCredits(now)
@@ -103,21 +104,26 @@ extension LifecycleCore {
     /// Kills the shortest prefix of L38's order that gives back `bytes` (L39). Sizes that may be too large are made exact first, unless
     /// memory is short: an app that turns out to be smaller comes later in the order.
     ///
-    /// - Parameter largest: larger apps are not to be killed now.
+    /// - Parameters:
+    ///   - excess: by how much the apps exceed the budget. Against that counts what a victim has at least.
+    ///   - largest: larger apps are not to be killed now.
     private mutating func kill(
-        _ cause: MemoryCause, _ bytes: UInt64, below limit: JetsamRank.Class, upTo largest: UInt64 = .max,
+        _ cause: MemoryCause, _ bytes: UInt64, excess: UInt64, below limit: JetsamRank.Class,
+        upTo largest: UInt64 = .max,
         isShort: Bool,
         _ now: Instant
     ) {
         if bytes == 0 { return }
         refreshRanks()
-        var missing = bytes
+        var (missing, excess) = (bytes, excess)
         var victims: [Int] = []
         for index in jetsam.smallest(Self.victimsAtOnce + 1) where self[run: index].memory <= largest {
-            guard missing > 0, victims.count < Self.victimsAtOnce, let rank = jetsam.key(of: index), rank.group < limit
+            guard missing > 0 || excess > 0, victims.count < Self.victimsAtOnce, let rank = jetsam.key(of: index),
+                rank.group < limit
             else { break }
             victims.append(index)
             missing = missing.excess(over: self[run: index].memory)
+            excess = excess.excess(over: self[run: index].size.certain)
         }
         if !isShort, measureSizes(victims) { return }
         let context = jetsamContext(cause, now)
@@ -125,7 +131,9 @@ extension LifecycleCore {
             kill(index, .jetsam(cause, candidates(first: index), context), .jetsam, now)
             jetsam.set(index, to: jetsamRank(index))
         }
-        if missing > 0, victims.count == Self.victimsAtOnce { memoryState.check(by: now + Self.victimPause) }
+        if missing > 0 || excess > 0, victims.count == Self.victimsAtOnce {
+            memoryState.check(by: now + Self.victimPause)
+        }
     }
 
     /// Measures the sizes that are in doubt. Returns whether there is one.
@@ -153,7 +161,8 @@ extension LifecycleCore {
         }
         if first.key.group == .inactive {
             memoryState.foregroundLook = nil
-            kill(most.cause, most.foreground, below: .active, isShort: isShort, now)
+            let excess = needs.first { $0.cause == .budget }?.foreground ?? 0
+            kill(most.cause, most.foreground, excess: excess, below: .active, isShort: isShort, now)
         } else if !isShort, measureSizes([first.index]) {
             return
         } else if hasContinued(most.cause, look, now) {

@@ -102,6 +102,9 @@ struct SavedSeedTests {
         Saved(
             seed: 79_201_046, events: 5500,
             found: "the checker of quick turns saw only one of the apps that a deadline thawed"),
+        Saved(
+            seed: 1_623_654_701_169, events: 5500,
+            found: "victims counted against Budget= with what they may have, and too few were killed"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)
