@@ -63,7 +63,7 @@ final class WorkMeter {
 
     /// The run is about to be thawed: writes what is left of timeouts that the kernel would begin anew.
     func restoreRests(of run: RunID) {
-        guard let rests = known[run]?.keptRests, !rests.isEmpty else { return }
+        guard let rests = known[run]?.takeKeptRests(), !rests.isEmpty else { return }
         let now = context.loop.now()
         for rest in rests { rest.restore(at: now) }
     }

@@ -92,6 +92,13 @@ extension LifecycleCore {
         look.isAsked = false
         if let since = self[run: index].traffic.momentSince {
             if work.isBrief { return continueMoment(index, background, look, work, since, now) }
+            // An event loop may wait for the last milliseconds of the timer for which it was thawed.
+            if work.wait == .short, now - since < Self.longestMoment {
+                look.nextAt = now + max(Self.momentStep, now - since)
+                (look.before, look.measuredAt) = (work, now)
+                background.look = look
+                return update(index, .background(background))
+            }
             self[run: index].traffic.momentSince = nil
         }
         let isHintedMeanwhile = look.isHintedMeanwhile

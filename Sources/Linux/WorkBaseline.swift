@@ -97,6 +97,12 @@ package struct WorkBaseline {
             })
     }
 
+    /// Returns the timers to correct before a thaw, once: after it they are others.
+    package mutating func takeKeptRests() -> [KeptRest] {
+        defer { keptRests = [] }
+        return keptRests
+    }
+
     // MARK: Sockets
 
     private mutating func judgeSockets(_ findings: WorkFindings, _ work: inout WorkMeasurement) {

@@ -78,6 +78,20 @@ struct WorkerTimerTests {
         #expect(harness.state("web") == .suspended)
     }
 
+    @Test("a worker that waits for the last milliseconds of its timer is looked at again in the same moment")
+    func lastMilliseconds() {
+        let harness = Self.worker(due: .seconds(30))
+        harness.behave("web") {
+            $0.work?.due = nil
+            $0.work?.wait = .short
+        }
+        harness.advance(.seconds(20) + .milliseconds(50))
+        #expect(harness.state("web") == .background)
+        harness.behave("web") { $0.work?.wait = nil }
+        harness.advance(.milliseconds(200))
+        #expect(harness.state("web") == .suspended)
+    }
+
     @Test("a timer that is due within 2s keeps a worker awake, and it is looked at 20ms after it")
     func soon() {
         let harness = TrafficTests.worker()
