@@ -77,7 +77,8 @@ struct IdlenessChecker {
             let isFrozen = model.apps[app].phase == .suspended && model.apps[app].policy.role == .worker
             let isWatched = work.wait == nil || work.wait == .short
             if isFrozen, !isWatched, !model.isShuttingDown { unwatched = app }
-            apps[app].timerDue = work.due?.sinceOrigin.microseconds ?? 0
+            // A brief look knows of no timer.
+            if !work.isBrief { apps[app].timerDue = work.due?.sinceOrigin.microseconds ?? 0 }
             // A look that began before the last one may be answered first, and counts as its answer.
             if apps[app].isAsked { apps[app].wasBrief = work.isBrief }
             apps[app].isAsked = false
