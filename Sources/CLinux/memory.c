@@ -71,7 +71,20 @@ static int move_memory(enum task task, pid_t pid, unsigned long address, void *b
     return count == (ssize_t)size ? 0 : -EFAULT;
 }
 
-/// The value of `se.exec_start` of this thread, in nanoseconds, or -errno.
+int64_t clinux_execution_start(const char *text) {
+    static const char name[] = "\nse.exec_start";
+    const char *line = strncmp(text, name + 1, sizeof name - 2) == 0 ? text : strstr(text, name);
+    const char *colon = line ? strchr(line, ':') : NULL;
+    long long whole, part;
+    int point = 0, end = 0;
+    // Milliseconds with six decimals.
+    if (!colon || sscanf(colon + 1, " %13lld.%n%6lld%n", &whole, &point, &part, &end) != 2 || whole < 0 || part < 0 ||
+        end - point != 6 || colon[1 + end] != '\n')
+        return -EIO;
+    return (int64_t)whole * 1000000 + part;
+}
+
+/// That of this thread, or -errno.
 static int64_t own_execution_start(void) {
     char text[4096];
     int file = open("/proc/thread-self/sched", O_RDONLY | O_CLOEXEC);
@@ -82,12 +95,7 @@ static int64_t own_execution_start(void) {
     if (length <= 0)
         return -EIO;
     text[length] = 0;
-    const char *line = strstr(text, "se.exec_start");
-    const char *colon = line ? strchr(line, ':') : NULL;
-    long long whole, part;
-    if (!colon || sscanf(colon + 1, "%lld.%6lld", &whole, &part) != 2)
-        return -EIO;
-    return (int64_t)whole * 1000000 + part;
+    return clinux_execution_start(text);
 }
 
 /// What is to be added to the clock of a processor, on which the scheduler counts, to have CLOCK_MONOTONIC.

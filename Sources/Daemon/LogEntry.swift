@@ -199,7 +199,9 @@ extension LogEntry {
     }
 
     private init(wakeOf app: AppID, by input: InputStatus) {
-        self.init(.info, .inputArrived, app, "woken by \(input.phrase)") { $0.input = input }
+        // An app with a schedule is woken by its own timer each time.
+        let level: LogLevel = input.kind == InputKind.timer.rawValue ? .debug : .info
+        self.init(level, .inputArrived, app, "woken by \(input.phrase)") { $0.input = input }
     }
 
     private init(watchOf app: AppID, _ watch: InputWatch) {

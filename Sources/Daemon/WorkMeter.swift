@@ -135,7 +135,14 @@ final class WorkMeter {
         guard let run = validRun(job) else { return }
         do {
             let members = try run.enclosure.measuredMembers(in: scan)
-            if job.kind == .brief { return run.send(.workMeasured(resume(job, members))) }
+            switch job.kind {
+            case .first: return run.send(.workMeasured(resume(job, members)))
+            case .brief:
+                var work = RunWork(cpu: members.cpu)
+                work.isBrief = true
+                return run.send(.workMeasured(work))
+            case .full, .moment: break
+            }
             let look = WorkLook(
                 members, at: context.loop.now(), cgroup: run.enclosure.cgroupID,
                 baseline: known[job.run] ?? WorkBaseline(), tables: tables, clocks: clocks, isFrozen: job.isFrozen,

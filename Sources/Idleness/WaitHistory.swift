@@ -15,8 +15,7 @@ package struct WaitHistory: Sendable {
     static let longestGap: UInt64 = 3
     /// Two readings of the same due time differ by less.
     static let precision = Duration.milliseconds(100)
-    /// The most threads, ticks and timers that are kept.
-    package static let mostThreads = 1000
+    /// The most ticks and timers that are kept.
     static let mostTicks = 256
     static let mostTimers = 64
 
@@ -108,7 +107,7 @@ package struct WaitHistory: Sendable {
     /// and starts anew at a freeze.
     private func resolve(_ threads: [ThreadSighting], isFrozen: Bool) -> [Int: Wait] {
         var waits: [Int: Wait] = [:]
-        for sighting in threads.prefix(Self.mostThreads) {
+        for sighting in threads {
             let before = last[sighting.thread]
             switch sighting.activity {
             case .waiting(let wait):

@@ -40,8 +40,14 @@ extension LifecycleCore {
     private mutating func renewLook(_ index: Int, _ before: AppPolicy, _ now: Instant) {
         let idleTime = apps[index].policy.idleTime
         guard before.idleTime != idleTime, case .background(var background)? = apps[index].execution,
-            let look = background.look
+            var look = background.look
         else { return }
+        // The answer that is under way comes too early, unless the app has said that it has nothing to do.
+        let isEarly = look.kind == .full && now - look.measuredAt < idleTime && self[run: index].idleHint == nil
+        if look.isAsked, isEarly {
+            look.isAsked = false
+            background.look = look
+        }
         // The time to the next look counts from the question of the last one, which may not be answered yet. A look that comes
         // sooner because of a hint stays; one at the end of the time for which the app is left awake would be too early.
         let next = look.isAsked ? look.nextAt + (idleTime - before.idleTime) : look.measuredAt + idleTime

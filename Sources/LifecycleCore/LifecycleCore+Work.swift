@@ -38,7 +38,7 @@ extension LifecycleCore {
         let pause = isMoment ? Self.momentStep : apps[index].policy.idleTime
         background.look = isLookedAt ? WorkLook(nextAt: now + pause, measuredAt: now) : nil
         update(index, .background(background))
-        if isLookedAt { effects.append(.measureWork(self[run: index].id, .brief)) }
+        if isLookedAt { effects.append(.measureWork(self[run: index].id, .first)) }
     }
 
     mutating func lookIsDue(_ index: Int, _ now: Instant) {
@@ -128,9 +128,8 @@ extension LifecycleCore {
     }
 
     private mutating func recordWaits(_ index: Int, _ work: RunWork) {
-        if self[run: index].traffic.shortestWait != work.tick { self[run: index].traffic.shortestWait = work.tick }
-        let detail = work.detail.isEmpty ? nil : work.detail
-        if self[run: index].traffic.detail != detail { self[run: index].traffic.detail = detail }
+        self[run: index].traffic.shortestWait = work.tick
+        self[run: index].traffic.detail = work.detail.isEmpty ? nil : work.detail
     }
 
     private mutating func isAtWork(_ index: Int, _ reason: WorkReason, isOwn: Bool) {
@@ -149,8 +148,8 @@ extension LifecycleCore {
 
     // MARK: Timers
 
-    /// A wake by a timer lasts until the app has used no processor time for so long, and no longer than `longestMoment`. Then one look
-    /// decides.
+    /// The moment for which a timer wakes an app: until it has used less than `IdleCPU=` for so long, and no longer than `longestMoment`. Then
+    /// one look decides.
     static let momentStep = Duration.milliseconds(10)
     static let longestMoment = Duration.seconds(1)
     /// An app whose timer is due within this time is not frozen, and is looked at again `afterTimer` after it.
@@ -166,15 +165,13 @@ extension LifecycleCore {
         _ index: Int, _ background: Background, _ look: WorkLook, _ work: RunWork, _ since: Instant, _ now: Instant
     ) {
         var (background, look) = (background, look)
-        let isQuiet = look.before.map { !look.isUsingProcessor(work, $0, apps[index].policy, now) } ?? false
-        if isQuiet || now - since >= Self.longestMoment {
-            if !isQuiet { self[run: index].traffic.momentSince = nil }
-            look.isDue = isQuiet
-            look.isAsked = isQuiet
-            look.kind = isQuiet ? .moment : .full
-            look.nextAt = now + apps[index].policy.idleTime
-        } else {
+        look.nextAt = now + apps[index].policy.idleTime
+        if let before = look.before, !look.isUsingProcessor(work, before, apps[index].policy, now) {
+            (look.isDue, look.isAsked, look.kind) = (true, true, .moment)
+        } else if now - since < Self.longestMoment {
             look.nextAt = now + Self.momentStep
+        } else {
+            self[run: index].traffic.momentSince = nil
         }
         look.before = work
         look.measuredAt = now

@@ -163,7 +163,7 @@ package struct RunWork: Hashable, Sendable {
     package var isIncomplete = false
     /// There is unread input, and all of it comes from the app itself (L53).
     package var isOwn = false
-    /// Only the processor time was measured, to compare the next measurement with.
+    /// Only the processor time was measured (`WorkLookKind.first` and `.brief`).
     package var isBrief = false
 
     package init(cpu: Duration) { self.cpu = cpu }
@@ -171,10 +171,12 @@ package struct RunWork: Hashable, Sendable {
 
 /// How much of a run is measured.
 package enum WorkLookKind: CaseIterable, Hashable, Sendable {
-    /// Its processor time.
-    case brief
+    /// Its processor time and its processes, at the beginning of a stay in the background: the next look is compared with them.
+    case first
     case full
-    /// All of it, after a timer has thawed it for a moment.
+    /// Its processor time, in the moment for which a timer has thawed it.
+    case brief
+    /// All of it, at the end of that moment.
     case moment
 }
 

@@ -51,6 +51,7 @@ struct RunTraffic {
     /// What the daemon has measured, and what the app had to do then.
     struct Measured {
         let work: RunWork
+        let kind: WorkLookKind
         let isInUnwatchedCall: Bool
         let isInShortWait: Bool
     }
@@ -147,6 +148,8 @@ struct FakeTraffic {
     var random: Random
     /// What only some of these seeds have.
     var more: Random
+    /// What happens between a look and a freeze.
+    var race: Random
     /// By app; empty: no app has peers in this seed.
     private(set) var settings: [TrafficSettings] = []
     /// The daemon may not take duplicates of descriptors.
@@ -163,6 +166,7 @@ struct FakeTraffic {
     init(_ scenario: Scenario) {
         random = Random(seed: scenario.seed ^ 0x7472_6166_6669)
         more = Random(seed: scenario.seed ^ 0x6d6f_7265)
+        race = Random(seed: scenario.seed ^ 0x7261_6365)
         burstsLeft = scenario.hasMoreTraffic ? 4 : 0
         guard scenario.hasTraffic else { return }
         for index in scenario.apps.indices {

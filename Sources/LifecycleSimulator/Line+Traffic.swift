@@ -98,7 +98,8 @@ extension Line {
             add(app)
         case .measureWork(_, let kind):
             switch kind {
-            case .brief: add("measure the work of ")
+            case .first: add("measure the work of ")
+            case .brief: add("measure the processor time in the moment of ")
             case .full: add("measure the work again of ")
             case .moment: add("measure the work at the end of the moment of ")
             }

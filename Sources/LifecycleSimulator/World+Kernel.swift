@@ -101,6 +101,7 @@ extension World {
     // MARK: The freezer
 
     mutating func freeze(_ run: Int, _ attempt: Int) {
+        workBeforeFreeze(run)
         runs[run].isAskedToFreeze = true
         runs[run].attempt = attempt
         runs[run].freezer = .freezing

@@ -187,13 +187,15 @@ extension World {
         schedule(.peerCloses, for: run, after: traffic.random.within(100 * .millisecond...60 * .second))
     }
 
-    mutating func beginRequest(_ run: Int) {
+    /// - Parameter isUnwatched: `nil`: drawn.
+    mutating func beginRequest(_ run: Int, isUnwatched stated: Bool? = nil) {
         guard !isQuiet, traffic.runs[run].requests.count < 20 else { return }
         let time: Microseconds = traffic.random.pick([
             1 * .millisecond, 1 * .millisecond, 20 * .millisecond, 300 * .millisecond, 3 * .second, 20 * .second,
             90 * .second,
         ])
-        let isUnwatched = traffic.random.chance(200)
+        let drawn = traffic.random.chance(200)
+        let isUnwatched = stated ?? drawn
         traffic.runs[run].lastNumber += 1
         traffic.runs[run].requests.append(
             RunTraffic.Request(
@@ -203,6 +205,14 @@ extension World {
         let share = traffic.random.pick([0, 0, 10, 2])
         if share > 0, time <= 3 * .second { traffic.runs[run].use(time / Microseconds(share), at: now) }
         plan(.answerRequests, by: run, after: time)
+    }
+
+    /// A worker enters a call that cannot be watched after it was looked at, and before it is frozen.
+    mutating func workBeforeFreeze(_ run: Int) {
+        guard !isQuiet, runs[run].app < traffic.settings.count, traffic.settings[runs[run].app].isWorker,
+            traffic.race.chance(50)
+        else { return }
+        beginRequest(run, isUnwatched: true)
     }
 
     /// The app answers the requests whose time has come. The last bytes of some answers are under way for a while.
@@ -229,24 +239,25 @@ extension World {
         let policy = apps[runs[run].app].policy
         var work = currentWork(of: run, policy, kind)
         if work.hasNewProcesses || work.isIncomplete { traffic.runs[run].lastWork = now }
-        if kind == .brief {
+        if kind == .first {
             traffic.runs[run].children = runs[run].children
             traffic.runs[run].waits.begin(at: now.duration)
         }
+        let isBrief = kind == .first || kind == .brief
         // What is not looked at is there nevertheless.
         let requests = traffic.runs[run].requests.filter { $0.until > now }
         traffic.runs[run].measured.append(
             RunTraffic.Measured(
-                work: work, isInUnwatchedCall: requests.contains(where: \.isUnwatched),
+                work: work, kind: kind, isInUnwatchedCall: requests.contains(where: \.isUnwatched),
                 isInShortWait: requests.contains { !$0.isUnwatched && $0.isShort && !isTimer($0, of: run, work.due) }))
-        if kind == .brief {
+        if isBrief {
             work = RunWork(cpu: work.cpu)
             work.isBrief = true
         } else {
             traffic.runs[run].children = runs[run].children
         }
         // Other work of the daemon may come before it.
-        let delay = traffic.random.within(kind == .brief && traffic.random.chance(200) ? 500...30_000 : 5...500)
+        let delay = traffic.random.within(kind == .first && traffic.random.chance(200) ? 500...30_000 : 5...500)
         let time = max(traffic.runs[run].measuredAt, now + delay)
         traffic.runs[run].measuredAt = time
         queue.push(.deliver(.run(runs[run].id, .workMeasured(work))), at: time)
@@ -261,7 +272,7 @@ extension World {
     private mutating func currentWork(of run: Int, _ policy: AppPolicy, _ kind: WorkLookKind) -> RunWork {
         let state = traffic.runs[run]
         var work = RunWork(cpu: state.processorTime(at: now).duration)
-        if kind != .brief { judgeWaits(of: run, policy, &work) }
+        if kind == .full || kind == .moment { judgeWaits(of: run, policy, &work) }
         work.isRunnable = work.isRunnable || state.busyUntil > now && runs[run].program == .running
         work.hasNewProcesses = state.children != runs[run].children
         for unread in state.unread where !unread.input.isEnd { work.unread += max(1, unread.input.bytes) }
@@ -312,7 +323,11 @@ extension World {
         let isHinted = traffic.runs[run].hintedAt != nil
         let computes = !isHinted && awake.contains(.cpu) && work.isRunnable
         let isWaiting = measured.isInUnwatchedCall || !isHinted && measured.isInShortWait
-        return work.unread > 0 || computes || isWaiting || awake.contains(.connections) && work.connections > 0
+        // What a program does beside ticks shows in its traffic only.
+        let hasTraffic = work.traffic.map { $0 < apps[runs[run].app].policy.requestTime } ?? false
+        let mayHide = work.tick != nil && hasTraffic && awake.contains(.requests) && !isHinted && measured.kind == .full
+        return work.unread > 0 || computes || isWaiting || mayHide
+            || awake.contains(.connections) && work.connections > 0
     }
 
     /// The core receives the outcome of a measurement.

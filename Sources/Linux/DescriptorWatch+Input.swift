@@ -127,6 +127,8 @@ extension DescriptorWatch {
         var input = ArrivedInput(
             kind: duplicate.kind, pid: processes[duplicate.first.process].pid, descriptor: duplicate.first.number)
         let isWritable = duplicate.isBlocked && events.contains(.writable)
+        // It is not counted (tcp(7)).
+        let isUrgent = duplicate.isTCP && events.contains(.priority)
         if duplicate.wasLeft {
             duplicates[index].wasLeft = false
             return .nothing
@@ -144,8 +146,6 @@ extension DescriptorWatch {
             let mayEnd = duplicate.kind != .datagram || input.bytes == 0
             input.isEnd = mayEnd && !isUnknown && !isWritable && !events.isDisjoint(with: .ends)
             if input.isEnd, duplicate.hadEnd { input.isEnd = false }
-            // Urgent data is not counted (tcp(7)).
-            let isUrgent = duplicate.isTCP && events.contains(.priority)
             if !isWritable, !isUnknown, !isUrgent, !input.isEnd,
                 duplicate.countsBytes || !events.isDisjoint(with: .ends)
             {
@@ -157,13 +157,10 @@ extension DescriptorWatch {
         // Once.
         if input.isEnd { duplicates[index].hadEnd = true }
         input.isHalfFull = found.isHalfFull && (!input.isEnd || input.bytes > 0)
-        if duplicate.isTCP, events.contains(.priority) { input.bytes = 0 }
-        if isWritable {
-            // There is space from now on, so the kernel adds it to each event.
-            duplicates[index].endBlock()
-            // That is enough for the app, however little has arrived beside it.
-            input.bytes = 0
-        }
+        // There is space from now on, so the kernel adds it to each event.
+        if isWritable { duplicates[index].endBlock() }
+        // That is enough for the app, however little has arrived beside it.
+        if isUrgent || isWritable { input.bytes = 0 }
         // It came before the watch. What comes later is from outside.
         input.isOwn = duplicate.isOwn && !isWritable
         duplicates[index].isOwn = false

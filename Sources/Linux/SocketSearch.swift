@@ -58,8 +58,6 @@ final class SocketSearch {
     private let isRepeated: Bool
     private let cgroup: UInt64?
     private let tables: SocketTables
-    /// Uses dumps that were made before this search.
-    private let usesOldTables: Bool
     private let proc: ProcFS
     /// A helper thread can be asked.
     private var mayAsk: Bool
@@ -100,12 +98,11 @@ final class SocketSearch {
 
     /// - Parameter mayAsk: false: without counters, so with an established connection the search is incomplete.
     init(
-        baseline: WorkBaseline, cgroup: UInt64?, tables: SocketTables, usesOldTables: Bool = true, mayAsk: Bool,
+        baseline: WorkBaseline, cgroup: UInt64?, tables: SocketTables, mayAsk: Bool,
         proc: ProcFS
     ) {
         self.mayAsk = mayAsk
         counts = baseline.countsTraffic
-        self.usesOldTables = usesOldTables
         known = baseline.sockets
         lastLook = baseline.lastLook ?? .zero
         isRepeated = baseline.looks % WorkBaseline.missingInterval == 0
@@ -376,7 +373,6 @@ final class SocketSearch {
     }
 
     private func inTable(_ inode: UInt64, _ kind: SocketKind, at now: Duration) -> FoundSocket? {
-        guard usesOldTables else { return nil }
         let since = max(lastLook, now - SocketTables.validity)
         for table in kind == .unknown ? [SocketKind.tcp, .udp, .unix] : [kind] {
             if let socket = tables.table(table, since: since)?.socket(inode, table) { return socket }

@@ -104,21 +104,10 @@ struct ThreadReader {
 
 /// The line `se.exec_start` of /proc/PID/sched: when the thread was on a processor last, in nanoseconds of that processor's clock.
 func executionStart(in bytes: [UInt8]) -> UInt64? {
-    var scanner = ByteScanner(bytes)
-    while let line = scanner.line() {
-        guard line.starts(with: "se.exec_start".utf8), let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
-            continue
-        }
-        var words = ByteScanner(line[(colon + 1)...])
-        guard let value = words.word() else { return nil }
-        // Milliseconds with six decimals.
-        let parts = value.split(separator: UInt8(ascii: "."))
-        guard parts.count == 2, parts[1].count == 6, let whole: UInt64 = parseNumber(parts[0]),
-            let decimals: UInt64 = parseNumber(parts[1]), whole < 1 << 43
-        else { return nil }
-        return whole * 1_000_000 + decimals
+    let value = (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { text in
+        text.baseAddress.map { clinux_execution_start($0) } ?? -1
     }
-    return nil
+    return value < 0 ? nil : UInt64(value)
 }
 
 /// The clocks of the processors on which `se.exec_start` is counted: each has an offset of its own against CLOCK_MONOTONIC, and drifts by

@@ -53,6 +53,7 @@ struct WatchedCall {
         case futex
     }
 
+    let name: String
     let timeout: Timeout
     /// The argument that is a descriptor: if it is a file, a device, or of an unknown kind, nothing shows the end of the wait.
     var descriptor: Int?
@@ -60,16 +61,15 @@ struct WatchedCall {
     /// when the program runs again.
     var keepsRest = false
 
-    init(_ timeout: Timeout, descriptor: Int? = nil, keepsRest: Bool = false) {
+    init(_ name: String, _ timeout: Timeout = .none, descriptor: Int? = nil, keepsRest: Bool = false) {
+        self.name = name
         self.timeout = timeout
         self.descriptor = descriptor
         self.keepsRest = keepsRest
     }
 
     /// The same numbers on all architectures.
-    private static let common: [Int: WatchedCall] = [
-        441: WatchedCall(.timespec(3))  // epoll_pwait2
-    ]
+    private static let common: [Int: WatchedCall] = [441: WatchedCall("epoll_pwait2", .timespec(3))]
 
     // Not among them, although programs wait in them: msgrcv, semop and semtimedop (System V objects are shared with other programs),
     // io_uring_enter and futex_waitv.
@@ -77,39 +77,37 @@ struct WatchedCall {
         static let restart = 219
         static let futexCall = 202
         private static let own: [Int: WatchedCall] = [
-            7: WatchedCall(.milliseconds(2)),  // poll
-            271: WatchedCall(.timespec(2), keepsRest: true),  // ppoll
-            23: WatchedCall(.timeval(4), keepsRest: true),  // select
-            270: WatchedCall(.timespec(4), keepsRest: true),  // pselect6
-            232: WatchedCall(.milliseconds(3)), 281: WatchedCall(.milliseconds(3)),  // epoll_wait, epoll_pwait
-            202: WatchedCall(.futex), 35: WatchedCall(.timespec(0)), 230: WatchedCall(.clockNanosleep),
-            128: WatchedCall(.timespec(2)),  // rt_sigtimedwait
-            208: WatchedCall(.timespec(4)), 333: WatchedCall(.timespec(4)),  // io_getevents, io_pgetevents
-            // read, readv, accept, accept4, recvfrom, recvmsg, recvmmsg, mq_timedreceive
-            0: WatchedCall(.none, descriptor: 0), 19: WatchedCall(.none, descriptor: 0),
-            43: WatchedCall(.none, descriptor: 0), 288: WatchedCall(.none, descriptor: 0),
-            45: WatchedCall(.none, descriptor: 0), 47: WatchedCall(.none, descriptor: 0),
-            299: WatchedCall(.timespec(4), descriptor: 0), 243: WatchedCall(.realTime(4), descriptor: 0),
-            // wait4, waitid, pause, rt_sigsuspend
-            61: WatchedCall(.none), 247: WatchedCall(.none), 34: WatchedCall(.none), 130: WatchedCall(.none),
+            0: WatchedCall("read", descriptor: 0), 19: WatchedCall("readv", descriptor: 0),
+            43: WatchedCall("accept", descriptor: 0), 288: WatchedCall("accept4", descriptor: 0),
+            45: WatchedCall("recvfrom", descriptor: 0), 47: WatchedCall("recvmsg", descriptor: 0),
+            299: WatchedCall("recvmmsg", .timespec(4), descriptor: 0),
+            243: WatchedCall("mq_timedreceive", .realTime(4), descriptor: 0),
+            7: WatchedCall("poll", .milliseconds(2)), 271: WatchedCall("ppoll", .timespec(2), keepsRest: true),
+            23: WatchedCall("select", .timeval(4), keepsRest: true),
+            270: WatchedCall("pselect6", .timespec(4), keepsRest: true),
+            232: WatchedCall("epoll_wait", .milliseconds(3)), 281: WatchedCall("epoll_pwait", .milliseconds(3)),
+            202: WatchedCall("futex", .futex), 35: WatchedCall("nanosleep", .timespec(0)),
+            230: WatchedCall("clock_nanosleep", .clockNanosleep), 128: WatchedCall("rt_sigtimedwait", .timespec(2)),
+            208: WatchedCall("io_getevents", .timespec(4)), 333: WatchedCall("io_pgetevents", .timespec(4)),
+            61: WatchedCall("wait4"), 247: WatchedCall("waitid"), 34: WatchedCall("pause"),
+            130: WatchedCall("rt_sigsuspend"),
         ]
     #elseif arch(arm64)
         static let restart = 128
         static let futexCall = 98
         private static let own: [Int: WatchedCall] = [
-            73: WatchedCall(.timespec(2), keepsRest: true),  // ppoll
-            72: WatchedCall(.timespec(4), keepsRest: true),  // pselect6
-            22: WatchedCall(.milliseconds(3)),  // epoll_pwait
-            98: WatchedCall(.futex), 101: WatchedCall(.timespec(0)), 115: WatchedCall(.clockNanosleep),
-            137: WatchedCall(.timespec(2)),  // rt_sigtimedwait
-            4: WatchedCall(.timespec(4)), 292: WatchedCall(.timespec(4)),  // io_getevents, io_pgetevents
-            // read, readv, accept, accept4, recvfrom, recvmsg, recvmmsg, mq_timedreceive
-            63: WatchedCall(.none, descriptor: 0), 65: WatchedCall(.none, descriptor: 0),
-            202: WatchedCall(.none, descriptor: 0), 242: WatchedCall(.none, descriptor: 0),
-            207: WatchedCall(.none, descriptor: 0), 212: WatchedCall(.none, descriptor: 0),
-            243: WatchedCall(.timespec(4), descriptor: 0), 183: WatchedCall(.realTime(4), descriptor: 0),
-            // wait4, waitid, rt_sigsuspend
-            260: WatchedCall(.none), 95: WatchedCall(.none), 133: WatchedCall(.none),
+            63: WatchedCall("read", descriptor: 0), 65: WatchedCall("readv", descriptor: 0),
+            202: WatchedCall("accept", descriptor: 0), 242: WatchedCall("accept4", descriptor: 0),
+            207: WatchedCall("recvfrom", descriptor: 0), 212: WatchedCall("recvmsg", descriptor: 0),
+            243: WatchedCall("recvmmsg", .timespec(4), descriptor: 0),
+            183: WatchedCall("mq_timedreceive", .realTime(4), descriptor: 0),
+            73: WatchedCall("ppoll", .timespec(2), keepsRest: true),
+            72: WatchedCall("pselect6", .timespec(4), keepsRest: true),
+            22: WatchedCall("epoll_pwait", .milliseconds(3)), 98: WatchedCall("futex", .futex),
+            101: WatchedCall("nanosleep", .timespec(0)), 115: WatchedCall("clock_nanosleep", .clockNanosleep),
+            137: WatchedCall("rt_sigtimedwait", .timespec(2)), 4: WatchedCall("io_getevents", .timespec(4)),
+            292: WatchedCall("io_pgetevents", .timespec(4)), 260: WatchedCall("wait4"), 95: WatchedCall("waitid"),
+            133: WatchedCall("rt_sigsuspend"),
         ]
     #else
         static let restart = -2

@@ -30,7 +30,8 @@ package struct WorkBaseline {
     private(set) var countsTraffic = false
     /// The ports on which the app listens or has listened: the process that accepts may not be the one that listens.
     private var ports: Set<UInt16> = []
-    private var processes: Set<Int32> = []
+    /// At the last look, or when its stay in the background began; `nil`: there is nothing to compare with.
+    private var processes: Set<Int32>?
     private var lastUnsent: UInt64 = 0
     private var waits = WaitHistory()
     private var pipes: Set<UInt64> = []
@@ -49,7 +50,7 @@ package struct WorkBaseline {
     package mutating func judge(_ findings: WorkFindings, idleTime: Duration) -> WorkMeasurement {
         var work = WorkMeasurement(cpu: findings.cpu)
         work.isIncomplete = findings.isIncomplete
-        work.hasNewProcesses = looks > 0 && processes != findings.processes
+        work.hasNewProcesses = processes.map { $0 != findings.processes } ?? false
         let wasCounted = countsTraffic
         work.waits = waits.judge(findings.threads, at: findings.began, idleTime: idleTime)
         work.detail = findings.text(of: work.waits)
@@ -80,7 +81,6 @@ package struct WorkBaseline {
     /// - Parameter now: the time (CLOCK_MONOTONIC).
     package mutating func resume(_ members: Enclosure.Members, at now: Duration) -> WorkMeasurement {
         processes = Set(members.processes)
-        if looks == 0 { looks = 1 }
         waits.begin(at: now)
         keptRests = []
         var work = WorkMeasurement(cpu: members.cpu)
@@ -129,7 +129,7 @@ package struct WorkBaseline {
                 }
             case .unix(let queue):
                 guard !queue.isListening, queue.peer != 0, !queue.isOwn({ findings.sockets[$0] != nil }) else { break }
-                if looks > 0, sockets[inode] == nil || queue.unread > 0 { entry.active = findings.began }
+                if processes != nil, sockets[inode] == nil || queue.unread > 0 { entry.active = findings.began }
                 // An answer may come in pieces, which nothing counts.
                 if queue.hasName {
                     work.connections += 1
@@ -180,12 +180,6 @@ package struct WorkBaseline {
 extension WorkMeasurement {
     /// The newest counts.
     fileprivate mutating func addTraffic(_ age: Duration) { traffic = min(traffic ?? age, age) }
-}
-
-/// A timer descriptor in which a program waits in ticks.
-package struct TimerTick: Hashable, Sendable {
-    let process: Int32
-    let number: Int32
 }
 
 /// The ports on which TCP sockets listen: those of the app, and those of the whole namespace, without a copy for each look.

@@ -6,11 +6,11 @@ package import Posix
 /// One look at what the processes of an app have to do, in pieces of some 100 µs. It needs no help of the app: it reads its
 /// descriptors, sock_diag(7), and in which system calls its threads wait. Of a frozen app it examines the threads alone.
 package final class WorkLook {
-    /// The most processes, descriptors and threads that are examined. The look at an app with more processes or descriptors is
-    /// incomplete.
+    /// The most processes, descriptors and threads that are examined. An app with more processes or threads stays awake; the look at one with
+    /// more descriptors is incomplete.
     package static let mostProcesses = 1024
     package static let mostDescriptors = 16_384
-    package static let mostThreads = WaitHistory.mostThreads
+    package static let mostThreads = 4096
     /// How many threads a piece examines, and how many sockets it asks for.
     private static let threadPiece = 16
     private static let lookUpPiece = 8
@@ -59,7 +59,11 @@ package final class WorkLook {
         reader = ThreadReader(proc: proc, clocks: clocks, now: now)
         let processes = members.processes.prefix(Self.mostProcesses)
         var findings = WorkFindings(began: now, processes: members.processes, cpu: members.cpu)
-        findings.isIncomplete = processes.count < members.processes.count
+        if processes.count < members.processes.count {
+            findings.isIncomplete = true
+            let next = members.processes[processes.count]
+            findings.threads.append(ThreadSighting(thread: Int(next), activity: .unreadable))
+        }
         self.findings = findings
         unlisted = processes
         unexamined = processes
@@ -196,15 +200,21 @@ package final class WorkLook {
 
     // MARK: Threads
 
+    private func addUnreadable(_ thread: Int32, of process: Int32) {
+        findings.threads.append(ThreadSighting(thread: Int(thread), activity: .unreadable))
+        findings.processOf[Int(thread)] = process
+    }
+
     private func lookAtThreads() throws(SystemError) -> Bool {
         guard !threads.isEmpty else {
             guard let pid = unexamined.popFirst() else { return false }
             var all: [Int32] = []
             try permitted { () throws(SystemError) in all = try self.proc.threads(of: pid) }
             all.sort()
-            // The others are taken to do what these do: a program with more threads is not busy for that alone.
             threads = all.prefix(Self.mostThreads - threadCount)
             threadsOf = pid
+            // What the others do is not known.
+            if threads.count < all.count { addUnreadable(all[threads.count], of: pid) }
             threadCount += threads.count
             return true
         }

@@ -53,7 +53,7 @@ struct WorkerTests {
         harness.launch("web")
         let run = harness.run("web")
         func looks() -> [Effect] { harness.effects.filter { if case .measureWork = $0 { true } else { false } } }
-        #expect(looks() == [.measureWork(run, .brief)])
+        #expect(looks() == [.measureWork(run, .first)])
         harness.behave("web") { $0.work?.wait = .unwatchedCall }
         harness.advance(.seconds(30))
         #expect(looks().count == 4)

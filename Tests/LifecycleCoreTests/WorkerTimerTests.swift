@@ -50,7 +50,7 @@ struct WorkerTimerTests {
         }
         harness.advance(.milliseconds(10))
         #expect(harness.state("web") == .suspended)
-        #expect(Self.looks(harness, since: mark) == [.brief, .brief, .brief, .brief, .brief, .moment, .full])
+        #expect(Self.looks(harness, since: mark) == [.first, .brief, .brief, .brief, .brief, .moment, .full])
         #expect(harness.view("web").timerIn == nil)
         #expect(harness.view("web").unrequestedTime == .zero)
     }

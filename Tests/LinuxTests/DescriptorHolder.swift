@@ -65,12 +65,13 @@ final class DescriptorHolder {
     /// Makes the whole watch.
     func watch(
         onlyPeers: Bool = false, fullnessMattersBelow: UInt64 = 1, leftBefore: LeftInput = LeftInput(),
-        limit: Int = DescriptorWatch.maximum
+        limit: Int = DescriptorWatch.maximum, ignoring timers: Set<TimerTick> = []
     ) throws -> DescriptorWatch {
         let (processes, omitted) = try enclosure.openProcesses(limit: DescriptorWatch.maximumProcesses)
         let watch = try DescriptorWatch(
             processes, omitted: omitted, onlyPeers: onlyPeers, fullnessMattersBelow: fullnessMattersBelow,
             leftBefore: leftBefore, limit: limit, budget: budget, closer: closer)
+        watch.ignoredTimers = timers
         try watch.make()
         return watch
     }

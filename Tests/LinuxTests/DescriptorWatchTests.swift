@@ -25,6 +25,7 @@ struct DescriptorWatchTests {
         Expected(kind: "tcp", found: .stream, bytes: 3),
         Expected(kind: "fin", found: .stream, isEnd: true),
         Expected(kind: "blocked-tcp", found: .stream),
+        Expected(kind: "urgent", found: .stream),
         Expected(kind: "udp", found: .datagram, bytes: 3),
         Expected(kind: "unix-listener", found: .listener),
         Expected(kind: "unix", found: .stream, bytes: 3),
@@ -79,6 +80,18 @@ struct DescriptorWatchTests {
         try holder.send("p")
         let watch = try holder.watch(fullnessMattersBelow: 2)
         #expect(try watch.input().bytes == (kind == "listener" ? 0 : 3))
+    }
+
+    @Test("a timer descriptor with which the process waits in ticks does not wake it, and hides nothing (L51)")
+    func tick() throws {
+        let holder = try DescriptorHolder("timerfd")
+        defer { holder.end() }
+        try holder.freeze()
+        let watch = try holder.watch(
+            ignoring: [TimerTick(process: holder.pid, number: holder.number)])
+        #expect(watch.watched == 0 && watch.unwatched == [])
+        try holder.send("p")
+        #expect(try watch.now().isEmpty)
     }
 
     @Test("where one byte is enough, a pipe is not asked how many wait: its writer may hold its lock (L50)")

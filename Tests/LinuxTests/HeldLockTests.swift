@@ -151,7 +151,7 @@ struct HeldLockTests {
         // It prints its pid before it waits.
         let waiter = try Holder(
             path, "print(os.getpid(), flush=True)\nfcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX)\nsignal.pause()")
-        while try !isInFlock(waiter.pid) { usleep(1000) }
+        try eventually("it waits") { try isInFlock(waiter.pid) }
         let locks = try holder.locks
         #expect(locks == HeldLocks(count: 1, file: path))
         let unread = LockSearch(ProcFS(), [holder.pid], mayFindWaiters: { false })

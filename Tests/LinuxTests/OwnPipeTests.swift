@@ -30,6 +30,25 @@ struct OwnPipeTests {
         #expect(second.left != first.left)
     }
 
+    @Test("an event descriptor that was readable at two freezes is no input, and what is added to it is (L50)")
+    func eventDescriptor() throws {
+        let holder = try DescriptorHolder("eventfd")
+        defer { holder.end() }
+        try holder.freeze()
+        try holder.send("p")
+        let first = try holder.watch()
+        #expect(try first.input().kind == .event)
+        first.close()
+        let second = try holder.watch(leftBefore: first.left)
+        let looks = try second.wait()
+        guard looks.count == 1, case .nothing = looks[0] else {
+            Issue.record("\(looks)")
+            return
+        }
+        try holder.send("p")
+        #expect(try second.input(at: .seconds(1)).kind == .event)
+    }
+
     @Test("an own pipe that was empty at the freeze has input when as much as before arrives (L50)")
     func emptyPipe() throws {
         let full = try DescriptorHolder("own-pipe")

@@ -212,7 +212,7 @@ static void make(const char *kind) {
     else if (!strcmp(kind, "listener") || !strcmp(kind, "shared-listener")) held = bound(SOCK_STREAM), count = *kind == 's' ? 2 : 1;
     else if (!strcmp(kind, "thread-listener") || !strcmp(kind, "leaderless-listener")) held = bound(SOCK_STREAM);
     else if (make_rare(kind)) is_rare = strcmp(kind, "lost-namespace");
-    else if (!strcmp(kind, "tcp") || !strcmp(kind, "fin")) make_tcp();
+    else if (!strcmp(kind, "tcp") || !strcmp(kind, "fin") || !strcmp(kind, "urgent")) make_tcp();
     else if (!strcmp(kind, "blocked-tcp")) make_tcp(), fill(held, 65536), waits_to_write = 1;
     else if (!strcmp(kind, "lingering")) make_lingering();
     else if (!strcmp(kind, "udp")) held = bound(SOCK_DGRAM);
@@ -267,6 +267,7 @@ static void poke(const char *kind) {
     }
     else if (strstr(kind, "listener")) connected();
     else if (!strcmp(kind, "fin")) close(other);
+    else if (!strcmp(kind, "urgent")) must(send(other, "u", 1, MSG_OOB) == 1, kind);
     else if (!strcmp(kind, "udp")) {
         int one = socket(AF_INET, SOCK_DGRAM, 0);
         must(sendto(one, "abc", 3, 0, (struct sockaddr *)&address, sizeof address) == 3, kind);
@@ -293,9 +294,9 @@ static void poke(const char *kind) {
 static void wait_for_input(void) {
     // Some kinds are always ready.
     while (is_rare) pause();
-    struct pollfd polled = {.fd = held, .events = waits_to_write ? POLLOUT : POLLIN};
+    struct pollfd polled = {.fd = held, .events = waits_to_write ? POLLOUT : POLLIN | POLLPRI};
     while (poll(&polled, 1, -1) <= 0) {}
-    _exit(polled.revents & (POLLIN | POLLOUT) ? 0 : 1);
+    _exit(polled.revents & (POLLIN | POLLPRI | POLLOUT) ? 0 : 1);
 }
 
 /// Leaves the descriptor table of the process, which then closes the descriptor.

@@ -50,6 +50,10 @@ int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t si
 /// Writes memory of a process (process_vm_writev(2)), at most `CLINUX_LONGEST_READ` bytes. Returns as `clinux_read_memory`.
 int clinux_write_memory(pid_t pid, unsigned long address, const void *buffer, size_t size);
 
+/// The value of the line `se.exec_start` of /proc/PID/sched, in nanoseconds: when the thread was on a processor last, on the clock of
+/// that processor. Negative: there is no such line.
+int64_t clinux_execution_start(const char *text);
+
 /// What is to be added to the clock on which the scheduler counts on a processor (`se.exec_start` in /proc/PID/sched) to have
 /// CLOCK_MONOTONIC, in nanoseconds. Returns as `clinux_read_memory`, and -EINVAL for a processor that this process may not use.
 int clinux_clock_offset(int processor, int64_t *offset);
@@ -57,7 +61,7 @@ int clinux_clock_offset(int processor, int64_t *offset);
 /// What is mapped at an address of a process.
 enum clinux_mapping { CLINUX_MAPPING_NONE, CLINUX_MAPPING_SHARED, CLINUX_MAPPING_PRIVATE, CLINUX_MAPPING_ANONYMOUS };
 
-/// What is mapped at an address (/proc/PID/maps): shared memory, private memory of a file, or memory of nobody else: a stack, a heap.
+/// What is mapped at an address (/proc/PID/maps): shared memory, private memory of a file, or memory of this process alone: a stack, a heap.
 /// Returns -errno if that cannot be read, and -E2BIG if the process has more mappings than are looked at.
 int clinux_find_mapping(pid_t pid, unsigned long address);
 

@@ -188,8 +188,8 @@ extension WorkLook: SavedRecord {
         try coder.optional(5, &reason)
         try coder.optional(6, &since)
         try coder.flag(8, &isHintedMeanwhile)
-        var kind = kind == .brief ? nil : kind
+        var kind = kind == .first ? nil : kind
         try coder.optional(9, &kind)
-        self.kind = kind ?? .brief
+        self.kind = kind ?? .first
     }
 }

@@ -76,7 +76,7 @@ struct WorkLook: Hashable, Sendable {
     /// Since it was asked for, the app has said that it has nothing to do.
     var isHintedMeanwhile = false
     /// What was asked for last.
-    var kind = WorkLookKind.brief
+    var kind = WorkLookKind.first
     /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.
     var reason: WorkReason?
     var since: Instant?

@@ -165,8 +165,12 @@ struct ConnectionChecker {
         findings.check(
             apps[app].urls[..<index].allSatisfy(\.isOptional), .urlsAreOpened,
             "\(id) is given \(url) before \(apps[app].urls[0].url)")
-        let same = apps[app].urls[..<index].filter { $0.isOptional && $0.url == url }
-        apps[app].urls.replaceSubrange(...index, with: same)
+        // It may have been given for an optional request before, so those after that one can follow, and the one that must get it is still
+        // to come, or was this one.
+        let first = apps[app].urls[...index].firstIndex { $0.url == url } ?? index
+        var left = Array(apps[app].urls[first...index].dropFirst())
+        if first < index { left[left.count - 1].isOptional = true }
+        apps[app].urls.replaceSubrange(...index, with: left)
     }
 
     /// After all effects of an event.

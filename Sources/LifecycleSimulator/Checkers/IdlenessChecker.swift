@@ -141,7 +141,7 @@ struct IdlenessChecker {
         _ findings: inout Findings
     ) {
         let id = model.apps[app].id
-        let isFirst = kind == .brief && !apps[app].isMoment
+        let isFirst = kind == .first
         defer { if kind == .full { apps[app].isMoment = false } }
         findings.check(looked != app, .looksAreRare, "\(id) is looked at twice in one event")
         looked = app

@@ -32,6 +32,8 @@ struct JetsamChecker {
     private var victims = 0
     /// Apps that this event launches: they were not there when the victims were chosen.
     private var launched: [Int] = []
+    /// Apps that this event wakes.
+    private var thawed: [Int] = []
     /// The level before the event.
     private var level = MemoryLevel.normal
     /// When the level was raised from `normal`; `nil`: it is `normal`.
@@ -72,7 +74,7 @@ struct JetsamChecker {
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         isLook = false
         victims = 0
-        launched = []
+        (launched, thawed) = ([], [])
         overdue = nil
         areSlotsKnown = true
         switch event {
@@ -127,6 +129,7 @@ struct JetsamChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         switch effect {
+        case .thaw: if let app { thawed.append(app) }
         case .spawn(_, _, let launch):
             guard let app else { return }
             launched.append(app)
@@ -359,8 +362,9 @@ struct JetsamChecker {
             for size in reading.sizes {
                 guard let app = model.currentApp(of: size.run) else { continue }
                 let known = model.apps[app]
+                // One that this event wakes was measured while it was suspended.
                 findings.check(
-                    known.phase == .suspended || !Self.isOverLimit(known), .limitsAreKept,
+                    known.phase == .suspended || thawed.contains(app) || !Self.isOverLimit(known), .limitsAreKept,
                     "\(known.id) has \(known.memory) bytes, more than MemoryMax=, and is not killed")
             }
         case .deadlineReached:

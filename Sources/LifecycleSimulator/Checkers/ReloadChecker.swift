@@ -66,7 +66,7 @@ struct ReloadChecker {
             apps[app].isHinted = false
             apps[app].isMoment = event == .deadlineReached
         case .measureWork(_, let kind):
-            apps[app].asked = (now, kind == .brief)
+            apps[app].asked = (now, kind == .first)
             if kind == .full { apps[app].isMoment = false }
         case .report(.stateChanged(_, .suspended, _, .timer)): apps[app].isMoment = true
         case .freeze:

@@ -175,7 +175,7 @@ struct Kernel {
     }
 
     private func measured(_ work: RunWork, _ kind: WorkLookKind) -> RunWork {
-        guard kind == .brief else { return work }
+        guard kind == .first || kind == .brief else { return work }
         var brief = RunWork(cpu: work.cpu)
         (brief.unsent, brief.isBrief) = (work.unsent, true)
         return brief
