@@ -149,7 +149,7 @@ final class ManifestLibrary {
             throw .error(diagnostics.first { $0.severity == .error }?.sentence ?? "it cannot be read")
         }
         manifest.policy.isTransient = true
-        manifests[id] = SharedManifest(manifest)
+        manifests[id] = SharedManifest(manifest, like: ids.last.flatMap { manifests[$0] })
         self.files[id] = files
         ids.insert(id, at: position(of: id))
         transient[id] = TransientInstance(holdsSockets: !manifest.sockets.all.isEmpty)

@@ -322,7 +322,8 @@ final class ManifestReading {
                 manifest?.policy.isTransient = true
                 transient[id]?.holdsSockets = !sockets.all.isEmpty
             }
-            manifests[id] = manifest.map(SharedManifest.init)
+            let last = ids.last.flatMap { manifests[$0] }
+            manifests[id] = manifest.map { SharedManifest($0, like: last) }
             if manifest?.policy.role == .home { homes.append(id) }
             if manifest != nil {
                 ids.append(id)

@@ -5,7 +5,12 @@ import Manifest
 final class SharedManifest {
     let value: AppManifest
 
-    init(_ value: AppManifest) { self.value = value }
+    /// - Parameter other: of another app, with which it shares the values that are equal.
+    init(_ value: AppManifest, like other: SharedManifest? = nil) {
+        var value = value
+        if let other { value.share(with: other.value) }
+        self.value = value
+    }
 
     subscript<Value>(dynamicMember path: KeyPath<AppManifest, Value>) -> Value { value[keyPath: path] }
 }

@@ -5,6 +5,7 @@ extension LifecycleCore {
             touch(index)
             let before = apps[index].policy
             apps[index].policy = policy
+            if index > 0 { apps[index].sharePolicy(with: apps[index - 1]) }
             apps[index].isRegistered = true
             updateHome(index)
             policyChanged(index, before, now)
@@ -12,6 +13,7 @@ extension LifecycleCore {
             return reconsiderReturn(index)
         }
         var app = App(id: id, policy: policy, since: now, launches: launches)
+        if let last = apps.last { app.sharePolicy(with: last) }
         app.credit.level = jetsamLevel
         app.awaitsRequest = policy.isTransient
         let index = freeIndices.popLast() ?? apps.count

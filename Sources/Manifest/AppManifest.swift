@@ -1,6 +1,9 @@
 package import LifecycleCore
 
 /// The settings of one app, from its manifest and drop-ins.
+///
+/// Those of hundreds of apps are equal but for the name and the command: `share` keeps such values once.
+@dynamicMemberLookup
 package struct AppManifest: Hashable, Sendable {
     package var id: AppID
     /// The display name. The default is the ID.
@@ -9,44 +12,60 @@ package struct AppManifest: Hashable, Sendable {
     package var exec: [String] = []
     /// The words of `exec` in which variables are replaced, by their position. `exec` has them as they are written.
     package var commandWords: [Int: CommandWord] = [:]
-    package var policy = AppPolicy()
-    /// The file that names the main process of an app with `Type=forking`: an absolute path.
-    package var pidFile: String?
-    package var user: String?
-    package var group: String?
-    package var supplementaryGroups: [String] = []
-    /// An absolute path, or `~` for the user's home directory.
-    package var workingDirectory: String?
-    /// Assignments of the form `NAME=value`.
-    package var environment: [String] = []
-    package var environmentFiles: [EnvironmentFile] = []
-    /// Directories relative to the base directories that systemd.exec(5) defines for these settings.
-    package var stateDirectory: [String] = []
-    package var cacheDirectory: [String] = []
-    package var runtimeDirectory: [String] = []
-    package var umask: UInt32 = 0o022
-    package var limits: [ResourceLimitSetting] = []
-    package var notifyAccess = NotifyAccess.all
-    package var oomScoreAdjust: Int?
-    package var noNewPrivileges = false
-    /// The default is that of systemd: a server does not end when a client leaves.
-    package var ignoresSIGPIPE = true
-    package var standardOutput = OutputTarget.journal
-    package var standardError = OutputTarget.inherit
-    /// The schemes of URLs that the app opens, in lower case (L8).
-    package var urlSchemes: [String] = []
-    package var signals = LifecycleSignals()
-    /// The sockets that the daemon holds for the app, in the order of the file (L29).
-    package var sockets = SocketSettings()
-    /// `Traffic=`; `nil`: the default of the role. `policy.wakesOnTraffic` has the result.
-    package var traffic: Bool?
-    /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
-    package var keepAwake: AppPolicy.KeepAwake?
+    @Boxed package var policy = AppPolicy()
+    @Boxed private var surroundings = Surroundings()
 
     package init(id: AppID) {
         self.id = id
         name = id.name
         policy.startUpTime = .seconds(30)
+    }
+
+    package subscript<Value>(dynamicMember path: WritableKeyPath<Surroundings, Value>) -> Value {
+        get { surroundings[keyPath: path] }
+        set { surroundings[keyPath: path] = newValue }
+    }
+
+    /// Keeps one copy of what both have.
+    package mutating func share(with other: AppManifest) {
+        _policy.share(with: other._policy)
+        _surroundings.share(with: other._surroundings)
+    }
+
+    /// The settings that most apps leave at their defaults: how its processes are started, and what they are given.
+    package struct Surroundings: Hashable, Sendable {
+        /// The file that names the main process of an app with `Type=forking`: an absolute path.
+        package var pidFile: String?
+        package var user: String?
+        package var group: String?
+        package var supplementaryGroups: [String] = []
+        /// An absolute path, or `~` for the user's home directory.
+        package var workingDirectory: String?
+        /// Assignments of the form `NAME=value`.
+        package var environment: [String] = []
+        package var environmentFiles: [EnvironmentFile] = []
+        /// Directories relative to the base directories that systemd.exec(5) defines for these settings.
+        package var stateDirectory: [String] = []
+        package var cacheDirectory: [String] = []
+        package var runtimeDirectory: [String] = []
+        package var umask: UInt32 = 0o022
+        package var limits: [ResourceLimitSetting] = []
+        package var notifyAccess = NotifyAccess.all
+        package var oomScoreAdjust: Int?
+        package var noNewPrivileges = false
+        /// The default is that of systemd: a server does not end when a client leaves.
+        package var ignoresSIGPIPE = true
+        package var standardOutput = OutputTarget.journal
+        package var standardError = OutputTarget.inherit
+        /// The schemes of URLs that the app opens, in lower case (L8).
+        package var urlSchemes: [String] = []
+        package var signals = LifecycleSignals()
+        /// The sockets that the daemon holds for the app, in the order of the file (L29).
+        package var sockets = SocketSettings()
+        /// `Traffic=`; `nil`: the default of the role. `policy.wakesOnTraffic` has the result.
+        package var traffic: Bool?
+        /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
+        package var keepAwake: AppPolicy.KeepAwake?
     }
 }
 
@@ -84,7 +103,7 @@ extension AppManifest {
     /// `NotifyAccess=` as it takes effect. With `Type=notify` the main process can always send READY=1, as in systemd. `exec` is
     /// `main`, because an app has no control processes.
     package var effectiveNotifyAccess: NotifyAccess {
-        switch notifyAccess {
+        switch self.notifyAccess {
         case .none: policy.readiness == .notified ? .main : .none
         case .main, .exec: .main
         case .all: .all

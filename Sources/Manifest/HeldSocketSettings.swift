@@ -52,15 +52,15 @@ extension AppManifest {
         guard kind != .sequentialPacket || !socket.address.isInternet else {
             throw ValueError(problem: "\(quoted(text)) is an address of the internet family")
         }
-        guard sockets.all.count < Self.maximumSockets else {
+        guard self.sockets.all.count < Self.maximumSockets else {
             throw ValueError(problem: "more than \(Self.maximumSockets) sockets")
         }
         // TCP and UDP have ports of their own; a path or an abstract name belongs to one socket of any kind.
-        let isTaken = sockets.all.contains {
+        let isTaken = self.sockets.all.contains {
             $0.address == socket.address && ($0.kind == kind || !socket.address.isInternet)
         }
         guard !isTaken else { throw ValueError(problem: "the address \(quoted(text)) is assigned more than once") }
-        sockets.all.append(socket)
+        self.sockets.all.append(socket)
     }
 
     /// Warns of settings that have no effect because of the sockets, and of an app that nothing brings back.
@@ -77,7 +77,7 @@ extension AppManifest {
         if policy.exitsOnSuspend, policy.unloadAfter != nil {
             warnOfNoEffect(["UnloadAfterSec"], "with ExitsOnSuspend=yes the app is terminated instead of suspended")
         }
-        guard !sockets.all.isEmpty else {
+        guard !self.sockets.all.isEmpty else {
             // An invalid address has an error already.
             let keys = HeldSocket.Kind.allCases.map(\.key)
             guard reader.invalidKeys.isDisjoint(with: keys) else { return }
@@ -93,18 +93,18 @@ extension AppManifest {
             }
             return
         }
-        let hasFile = sockets.all.contains { if case .path = $0.address { true } else { false } }
+        let hasFile = self.sockets.all.contains { if case .path = $0.address { true } else { false } }
         if !hasFile { warnOfNoEffect(inFiles, "no socket is in the file system") }
-        if !sockets.all.contains(where: \.address.mayBeIPv6) {
+        if !self.sockets.all.contains(where: \.address.mayBeIPv6) {
             warnOfNoEffect(["BindIPv6Only"], "no socket has a port alone or an IPv6 address")
         }
-        if !sockets.all.contains(where: \.address.isInternet) {
+        if !self.sockets.all.contains(where: \.address.isInternet) {
             warnOfNoEffect(ofInternet, "no socket has a port")
         }
-        if !sockets.all.contains(where: { $0.kind == .stream && $0.address.isInternet }) {
+        if !self.sockets.all.contains(where: { $0.kind == .stream && $0.address.isInternet }) {
             warnOfNoEffect(ofTCP, "no socket has connections of TCP")
         }
-        if sockets.all.allSatisfy({ $0.kind == .datagram }) {
+        if self.sockets.all.allSatisfy({ $0.kind == .datagram }) {
             warnOfNoEffect(["Backlog", "ConnectionWaitSec"], "a datagram socket has no connections")
         }
     }

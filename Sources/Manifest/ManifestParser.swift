@@ -65,7 +65,7 @@ extension AppManifest {
                 location("ExecStart"),
                 "missing key 'ExecStart' in section [App]; expected the absolute path of a program and its arguments")
         }
-        if policy.readiness == .forked, pidFile == nil, !reader.invalidKeys.contains("PIDFile") {
+        if policy.readiness == .forked, self.pidFile == nil, !reader.invalidKeys.contains("PIDFile") {
             diagnostics.error(
                 location("Type"), "Type=forking requires PIDFile=, the path of a file with the pid of the main process")
         }
@@ -75,12 +75,12 @@ extension AppManifest {
                 location(key),
                 "ExpirationNoticeSec= exceeds BackgroundTimeSec=; tasks are notified when the background time starts")
         }
-        if notifyAccess == .none, effectiveNotifyAccess != .none {
+        if self.notifyAccess == .none, effectiveNotifyAccess != .none {
             diagnostics.warn(
                 location("NotifyAccess"),
                 "NotifyAccess=none has the effect of NotifyAccess=main, because Type=notify needs READY=1")
         }
-        if group != nil, user == nil {
+        if self.group != nil, self.user == nil {
             diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")
         }
         let modes = BackgroundModes.named.filter { $0.mode != .push && $0.mode != .fetch }

@@ -38,28 +38,28 @@ extension AppManifest {
     /// the default.
     private mutating func applyKeepAwake(_ text: String) throws(ValueError) {
         guard text != "none" else {
-            keepAwake = []
+            self.keepAwake = []
             return
         }
-        var reasons: AppPolicy.KeepAwake = keepAwake ?? []
+        var reasons: AppPolicy.KeepAwake = self.keepAwake ?? []
         for word in plainWords(text) {
             guard let reason = AppPolicy.KeepAwake.named.first(where: { $0.name == word.text })?.value else {
                 throw ValueError.invalid(word.text, offset: word.offset)
             }
             reasons.insert(reason)
         }
-        keepAwake = reasons
+        self.keepAwake = reasons
     }
 
     /// Sets what follows from several settings, after all files are read.
     mutating func resolveDefaults() {
         policy.wakesOnTraffic = resolvedTraffic
-        policy.keepAwake = keepAwake ?? AppPolicy().keepAwake
-        policy.holdsSockets = !sockets.all.isEmpty
+        policy.keepAwake = self.keepAwake ?? AppPolicy().keepAwake
+        policy.holdsSockets = !self.sockets.all.isEmpty
         if policy.role == .worker, policy.launchAtStart == .foreground { policy.launchAtStart = .background }
     }
 
-    private var resolvedTraffic: Bool { traffic ?? (policy.role == .worker) }
+    private var resolvedTraffic: Bool { self.traffic ?? (policy.role == .worker) }
 
     /// Warns of settings that have no effect because of the role, of `Traffic=` or of one another.
     func checkWaking(
@@ -93,7 +93,7 @@ extension AppManifest {
                 ["IdleSec", "KeepAwake", "RequestSec", "IdleCPU"],
                 "idleness is not measured without Traffic=yes or Role=worker")
         }
-        let reasons = keepAwake ?? AppPolicy().keepAwake
+        let reasons = self.keepAwake ?? AppPolicy().keepAwake
         if !reasons.contains(.cpu) { warnOfNoEffect(["IdleCPU"], "KeepAwake= does not contain cpu") }
         if policy.role != .worker {
             warnOfNoEffect(["Timers", "PulseSec"], "only workers are thawed for their timers")

@@ -168,6 +168,7 @@ extension LifecycleCore {
         if !foregroundSlots.isEmpty { returns.isHomeWanted = true }
         findHome()
         for index in apps.indices {
+            if index > 0 { apps[index].sharePolicy(with: apps[index - 1]) }
             restoreOOMClass(index)
             if !apps[index].isRemoved { restoreIndexes(index) }
         }

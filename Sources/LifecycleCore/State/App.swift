@@ -49,6 +49,9 @@ struct App: Hashable, Sendable {
         self.launches = launches
     }
 
+    /// Keeps one copy of a policy that both have.
+    mutating func sharePolicy(with other: App) { _policy.share(with: other._policy) }
+
     var phase: Phase { @inline(__always) get { life.phase } }
     /// The state that users see.
     var state: AppState { life.state }

@@ -2,7 +2,7 @@
 ///
 /// For large parts that are not read at each step: a method of a struct that does not change it gets a copy of all its fields.
 @propertyWrapper
-struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
+package struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
     // Sendable, because a box that is shared is never changed. For the same reason overlapping accesses to it need no check at
     // run time: the compiler checks those to the structs that own it.
     private final class Box: @unchecked Sendable {
@@ -12,9 +12,9 @@ struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
     }
     private var box: Box
 
-    init(wrappedValue: Value) { box = Box(wrappedValue) }
+    package init(wrappedValue: Value) { box = Box(wrappedValue) }
 
-    var wrappedValue: Value {
+    package var wrappedValue: Value {
         @inline(__always) _read { yield box.value }
         @inline(__always) _modify {
             if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
@@ -22,8 +22,13 @@ struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
         }
     }
 
-    static func == (a: Boxed, b: Boxed) -> Bool { a.box === b.box || a.box.value == b.box.value }
-    func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
+    /// Takes over the storage of an equal value. The settings of most apps are equal to those of others.
+    package mutating func share(with other: Boxed) {
+        if box !== other.box, box.value == other.box.value { box = other.box }
+    }
+
+    package static func == (a: Boxed, b: Boxed) -> Bool { a.box === b.box || a.box.value == b.box.value }
+    package func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
 }
 
 /// An optional value that is rare: it is on the heap, so that its absence takes no space and costs no copy.
