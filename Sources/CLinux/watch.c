@@ -378,9 +378,9 @@ int clinux_epoll_remove(int epoll, int descriptor) {
     return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL) < 0 ? -errno : 0;
 }
 
-int clinux_epoll_take(int epoll, struct clinux_epoll_event *events) {
+int clinux_epoll_take(int epoll, struct clinux_epoll_event *events, int most) {
     struct epoll_event ready[MOST_EVENTS];
-    int count = epoll_wait(epoll, ready, MOST_EVENTS, 0);
+    int count = epoll_wait(epoll, ready, most < MOST_EVENTS ? most : MOST_EVENTS, 0);
     if (count < 0)
         return errno == EINTR ? 0 : -errno;
     for (int i = 0; i < count; i++)

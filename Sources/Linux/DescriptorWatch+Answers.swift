@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-import Posix
+package import Posix
 
 /// FIONREAD, SO_MEMINFO and getpeername(2) take the lock of a TCP socket or of a pipe. A process outside the app that shares it
 /// can hold that lock for as long as it likes: write(2) copies from memory that a FUSE server or userfaultfd(2) provides. So a

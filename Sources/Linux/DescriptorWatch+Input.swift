@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-import Posix
+package import Posix
 
 /// Input that arrived at a descriptor of a frozen app.
 package struct ArrivedInput: Equatable {

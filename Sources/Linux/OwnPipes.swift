@@ -1,4 +1,5 @@
 import CLinux
+import Posix
 
 /// What an app has left in its own pipes when it was frozen.
 package struct LeftInput: Equatable {

@@ -26,7 +26,8 @@ package enum SourceKind: CaseIterable, Sendable {
     case deadline, heartbeat, machineTimer, stopSignal, memoryPressure, execOutcome
     case controlListener, controlClient, controlTimer, controlWork
     case decisions
-    case childSignal, processEnd, notifySocket, appListener, appClient, appTimer, input, inputAnswer, heldSockets,
+    case childSignal, processEnd, appDescriptors, notifySocket, appListener, appClient, appTimer, input, inputAnswer,
+        heldSockets,
         memoryLimit, later, helperAnswer
     case folderChange, timer, work
     case round
@@ -36,13 +37,19 @@ package enum SourceKind: CaseIterable, Sendable {
         case .deadline, .heartbeat, .machineTimer, .stopSignal, .memoryPressure, .execOutcome: .urgent
         case .controlListener, .controlClient, .controlTimer, .controlWork: .control
         case .decisions: .decisions
-        case .childSignal, .processEnd, .notifySocket, .appListener, .appClient, .appTimer, .input, .inputAnswer,
+        case .childSignal, .processEnd, .appDescriptors, .notifySocket, .appListener, .appClient, .appTimer, .input,
+            .inputAnswer,
             .heldSockets, .memoryLimit, .later, .helperAnswer:
             .apps
         case .folderChange, .timer, .work: .work
         case .round: .rounds
         }
     }
+
+    /// Whether the loop has one source for all descriptors of the kind (`appDescriptors`). `input` is none of them: it is itself a set
+    /// of descriptors, with sets of the app in it, and the kernel limits how deeply such sets are nested and in how many ways they
+    /// wake each other (epoll_ctl(2)).
+    package var isPart: Bool { self == .notifySocket || self == .appListener }
 
     /// What is known of the sources of a kind.
     package struct Row: Sendable {
@@ -108,6 +115,9 @@ package enum SourceKind: CaseIterable, Sendable {
         Row(
             .processEnd, by: "the end of a process",
             rate: "once a process", turn: "ends, up to the turn's budget"),
+        Row(
+            .appDescriptors, by: "what makes a notify socket or an app's listener ready",
+            rate: "not bounded: the level's budget, and each app's share", turn: "one of them"),
         Row(
             .notifySocket, by: "processes of the app's user",
             rate: "1,000 lines a second (NotifySocket)", turn: "64 datagrams", isOfApp: true),

@@ -21,6 +21,7 @@ package final class EventLoop {
     /// The same for answers to clients, which do not wait for the work of apps.
     package private(set) lazy var controlWork = WorkQueue(loop: self, kind: .controlWork)
     private var policy = LoopPolicy()
+    private var appDescriptors: AppDescriptors?
     /// Sources that wait for the end of the round.
     private var waiting: [HandlerState] = []
     private lazy var roundEnd = DeferredCall(loop: self, kind: .round) { [unowned self] in endRound() }
@@ -65,6 +66,7 @@ package final class EventLoop {
     }
 
     deinit {
+        appDescriptors = nil
         deferredCall = nil
         sd_event_unref(event)
     }
@@ -133,7 +135,9 @@ package final class EventLoop {
         _ descriptor: SharedDescriptor, events: DescriptorEvents, kind: SourceKind, share: AppShare? = nil,
         label: StaticString = #fileID, handler: @escaping (DescriptorEvents) -> TurnResult
     ) throws(SystemError) -> EventSource {
-        try add("sd_event_add_io", DescriptorHandler(self, kind, label, share, handler), descriptor) {
+        let handler = DescriptorHandler(self, kind, label, share, handler)
+        if kind.isPart { return try EventSource(handler, watching: descriptor, events) }
+        return try add("sd_event_add_io", handler, descriptor) {
             event, source, userdata in
             sd_event_add_io(
                 event, source, descriptor.raw, events.rawValue,
@@ -266,10 +270,36 @@ package final class EventLoop {
         let now = clock()
         policy.served(state.kind, for: now - start)
         if policy.awaitsRound { roundEnd.schedule() }
-        if let share = state.share, share.policy.served(from: start, to: now) {
-            share.onFlood?()
+        account(state, result, from: start, to: now)
+    }
+
+    /// Serves a part of `AppDescriptors`, or lets it wait for its app. The source of all parts has been admitted to the round.
+    func dispatchPart(_ state: HandlerState, _ handler: () -> TurnResult) {
+        turnSource = state.label
+        let start = clock()
+        if case .pause(let end) = policy.verdict(on: state.kind, state.share?.policy, at: start),
+            pause(state, until: end)
+        {
+            return
         }
+        let result = handler()
+        account(state, result, from: start, to: clock())
+    }
+
+    /// Counts a turn for the app that caused it, and looks whether anything came of it.
+    private func account(_ state: HandlerState, _ result: TurnResult, from start: Duration, to now: Duration) {
+        if let share = state.share, share.policy.served(from: start, to: now) { share.onFlood?() }
         if state.progress.ended(hasProgress: result == .progress, at: now) { switchOff(state) }
+    }
+
+    /// Opens what the descriptors of apps have in common now, not with the first app: a launch then needs no other descriptor.
+    package func openAppDescriptors() throws(SystemError) { _ = try parts() }
+
+    func parts() throws(SystemError) -> AppDescriptors {
+        if let appDescriptors { return appDescriptors }
+        let made = try AppDescriptors(self)
+        appDescriptors = made
+        return made
     }
 
     /// Calls the handler, and measures the turn.

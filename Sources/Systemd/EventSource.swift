@@ -72,6 +72,8 @@ final class DescriptorHandler: HandlerState {
         let box = Unmanaged<DescriptorHandler>.fromOpaque(userdata).takeUnretainedValue()
         box.loop.dispatch(box) { box.handler(events) }
     }
+
+    func call(_ events: DescriptorEvents) -> TurnResult { handler(events) }
 }
 
 /// Releases the object of `Unmanaged.passRetained(_:)`.
@@ -102,9 +104,20 @@ package final class AppShare {
 /// A source of the loop. It stops and releases its handler when it is cancelled or dropped, which is allowed in the handler
 /// itself. A handler should refer to the owner of its source weakly.
 package final class EventSource {
-    private var source: OpaquePointer?
+    private enum Registration {
+        case cancelled
+        /// An sd_event_source, whose userdata is the retained handler.
+        case source(OpaquePointer)
+        /// In `AppDescriptors`.
+        case part(DescriptorHandler)
+    }
+    private var registration: Registration
     /// Stays open until the source is cancelled: a closed descriptor would stay in epoll(7) if another process has a copy.
     private var descriptor: SharedDescriptor?
+    /// Of a part of `AppDescriptors`: whether it is enabled, what it waits for, and what the kernel's set has.
+    private var isPartEnabled = true
+    private var events: DescriptorEvents
+    private var eventsInSet: DescriptorEvents = []
     /// While it waits for the share of its app: whether it is enabled afterwards.
     private var isEnabledAfterPause: Bool?
     /// Called after the source was switched off because nothing came of its turns.
@@ -112,29 +125,49 @@ package final class EventSource {
 
     /// Takes over the caller's reference of `source`, whose userdata is the retained `box`.
     init(owning source: OpaquePointer, _ box: HandlerState, watching descriptor: SharedDescriptor?) {
-        self.source = source
+        registration = .source(source)
         self.descriptor = descriptor
+        events = []
         box.source = self
+    }
+
+    /// A part of `AppDescriptors`.
+    init(_ handler: DescriptorHandler, watching descriptor: SharedDescriptor, _ events: DescriptorEvents)
+        throws(SystemError)
+    {
+        registration = .part(handler)
+        self.descriptor = descriptor
+        self.events = events
+        try updatePart(handler)
+        handler.source = self
     }
 
     /// Stops the source permanently.
     package func cancel() {
-        guard let source else { return }
-        self.source = nil
-        if let box = sd_event_source_get_userdata(source) {
-            Unmanaged<HandlerState>.fromOpaque(box).takeUnretainedValue().source = nil
+        switch registration {
+        case .cancelled: return
+        case .source(let source):
+            if let box = sd_event_source_get_userdata(source) {
+                Unmanaged<HandlerState>.fromOpaque(box).takeUnretainedValue().source = nil
+            }
+            sd_event_source_disable_unref(source)
+        case .part(let handler):
+            isPartEnabled = false
+            try? updatePart(handler)
+            handler.source = nil
         }
-        sd_event_source_disable_unref(source)
+        registration = .cancelled
         descriptor = nil
     }
 
-    package var isCancelled: Bool { source == nil }
+    package var isCancelled: Bool { if case .cancelled = registration { true } else { false } }
 
     /// Whether the loop waits for the source. A cancelled source stays disabled.
     package var isEnabled: Bool {
         get {
-            guard let source else { return false }
+            if isCancelled { return false }
             if let isEnabledAfterPause { return isEnabledAfterPause }
+            guard case .source(let source) = registration else { return isPartEnabled }
             var enabled: Int32 = 0
             return sd_event_source_get_enabled(source, &enabled) > 0
         }
@@ -145,22 +178,47 @@ package final class EventSource {
     }
 
     private func enable(_ state: Int) {
-        guard let source else { return }
-        let result = sd_event_source_set_enabled(source, Int32(state))
-        precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
+        switch registration {
+        case .cancelled: break
+        case .source(let source):
+            let result = sd_event_source_set_enabled(source, Int32(state))
+            precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
+        case .part(let handler):
+            isPartEnabled = state != SD_EVENT_OFF
+            // Without memory it stays silent until it is enabled again; nothing is lost, since the kernel keeps what arrived.
+            try? updatePart(handler)
+        }
+    }
+
+    /// What waits for nothing is not in the kernel's set: an error or a hang-up would be reported nevertheless.
+    private func updatePart(_ handler: DescriptorHandler) throws(SystemError) {
+        let wanted = isPartEnabled ? events : []
+        guard wanted != eventsInSet, let descriptor else { return }
+        let parts = try handler.loop.parts()
+        if !eventsInSet.isEmpty { parts.remove(descriptor.raw) }
+        eventsInSet = []
+        if wanted.isEmpty { return }
+        try parts.add(handler, descriptor.raw, wanted)
+        eventsInSet = wanted
     }
 
     /// Sets the events of the descriptor to wait for.
     package func setEvents(_ events: DescriptorEvents) throws(SystemError) {
-        guard let source else { return }
-        try check(sd_event_source_set_io_events(source, events.rawValue), "sd_event_source_set_io_events")
+        switch registration {
+        case .cancelled: break
+        case .source(let source):
+            try check(sd_event_source_set_io_events(source, events.rawValue), "sd_event_source_set_io_events")
+        case .part(let handler):
+            self.events = events
+            try updatePart(handler)
+        }
     }
 
     // MARK: Waiting
 
     /// Lets the source wait until its app is served again.
     func pause(in share: AppShare) {
-        guard source != nil, isEnabledAfterPause == nil else { return }
+        guard !isCancelled, isEnabledAfterPause == nil else { return }
         enable(SD_EVENT_OFF)
         isEnabledAfterPause = true
         share.paused.append(self)
@@ -175,13 +233,13 @@ package final class EventSource {
     /// Lets the source wait for the end of the round: it stays ready, with less urgency than that.
     /// - Parameter isOneShot: libsystemd has disabled it before it called the handler.
     func waitForRound(isOneShot: Bool) {
-        guard let source else { return }
+        guard case .source(let source) = registration else { return }
         sd_event_source_set_priority(source, LoopLevel.afterRound)
         if isOneShot { enable(SD_EVENT_ONESHOT) }
     }
 
     func endWait(_ level: LoopLevel) {
-        if let source { sd_event_source_set_priority(source, level.priority) }
+        if case .source(let source) = registration { sd_event_source_set_priority(source, level.priority) }
     }
 
     deinit {

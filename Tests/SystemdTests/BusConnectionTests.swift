@@ -167,7 +167,7 @@ struct BusConnectionOnBusTests {
     }
 
     @Test("a name without an owner is reported as no server, and no service is started")
-    func noServer() throws {
+    func noOwner() throws {
         let bus = try PrivateBus()
         // The bus daemon listens by now.
         let other = try BusStage(bus)

@@ -101,35 +101,63 @@ struct LoopLevelTests {
         #expect(try stage.loop.serve { stage.served[before...].contains("greedy") })
     }
 
-    @Test("a source that was disabled or dropped while its app waits stays so")
-    func disabledWhilePaused() throws {
+    @Test("the descriptors of apps that share a source of the loop are served in turns, as long as they are enabled")
+    func parts() throws {
+        let stage = try Stage()
+        let one = try stage.add("one", .notifySocket, takes: .zero)
+        try stage.add("two", .notifySocket, takes: .zero)
+        let three = try stage.add("three", .appListener, takes: .zero)
+        try stage.run(turns: 9)
+        #expect(Set(["one", "two", "three"].map { name in stage.served.count { $0 == name } }) == [3])
+        one.isEnabled = false
+        try three.setEvents([])
+        stage.served = []
+        try stage.run(turns: 3)
+        #expect(stage.served == ["two", "two", "two"])
+        // What one of the two forbids, the other does not allow.
+        try one.setEvents(.readable)
+        three.isEnabled = true
+        try stage.run(turns: 1)
+        #expect(stage.served.last == "two")
+        one.isEnabled = true
+        try three.setEvents(.readable)
+        try stage.run(turns: 3)
+        #expect(Set(stage.served.suffix(3)) == ["one", "two", "three"])
+    }
+
+    @Test(
+        "a source that was disabled or dropped while its app waits stays so",
+        arguments: [SourceKind.appClient, .notifySocket])
+    func disabledWhilePaused(kind: SourceKind) throws {
         let stage = try Stage()
         let share = AppShare()
-        let source = try stage.add("disabled", .appClient, takes: LoopShare.burst, share: share)
-        let dropped = try stage.add("dropped", .appClient, takes: .zero, share: share)
+        let source = try stage.add("disabled", kind, takes: LoopShare.burst, share: share)
+        let dropped = try stage.add("dropped", kind, takes: .zero, share: share)
         try stage.run(turns: 10)
         #expect(stage.served == ["disabled"] && source.isEnabled)
         source.isEnabled = false
         dropped.cancel()
-        let other = try stage.add("other", .appClient, takes: .zero, share: share)
+        let other = try stage.add("other", kind, takes: .zero, share: share)
         stage.time += LoopShare.pause
         #expect(try stage.loop.serve { stage.served.last == "other" })
         #expect(!source.isEnabled && !stage.served.contains("dropped"))
         withExtendedLifetime(other) {}
     }
 
-    @Test("a source that stays ready although nothing comes of it is switched off and reported")
-    func withoutProgress() throws {
+    @Test(
+        "a source that stays ready although nothing comes of it is switched off and reported",
+        arguments: [SourceKind.input, .notifySocket])
+    func withoutProgress(kind: SourceKind) throws {
         let stage = try Stage()
         var reported: [SourceKind] = []
         stage.loop.onSwitchedOff = { kind, _ in reported.append(kind) }
-        let source = try stage.add("idle", .input, takes: .microseconds(10), result: .nothing)
+        let source = try stage.add("idle", kind, takes: .microseconds(10), result: .nothing)
         var isAwake = false
         source.onSwitchedOff = { isAwake = true }
-        try stage.add("busy", .input, takes: .microseconds(10))
+        try stage.add("busy", kind, takes: .microseconds(10))
         try stage.run(turns: 1000)
         #expect(stage.served.count { $0 == "idle" } == ProgressCounter.limit)
-        #expect(reported == [.input] && stage.loop.switchedOff == 1 && isAwake && !source.isEnabled)
+        #expect(reported == [kind] && stage.loop.switchedOff == 1 && isAwake && !source.isEnabled)
         #expect(stage.served.count { $0 == "busy" } > ProgressCounter.limit)
     }
 

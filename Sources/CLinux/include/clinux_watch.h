@@ -109,8 +109,8 @@ struct clinux_epoll_event {
 };
 /// The most events that one call of `clinux_epoll_take` returns.
 extern const unsigned clinux_most_events;
-/// epoll_wait(2) that never blocks: the number of events, or -errno. `events` has space for `clinux_most_events`.
-int clinux_epoll_take(int epoll, struct clinux_epoll_event *events);
+/// epoll_wait(2) that never blocks: the number of events, at most `most` and `clinux_most_events`, or -errno.
+int clinux_epoll_take(int epoll, struct clinux_epoll_event *events, int most);
 
 /// poll(2) of one descriptor that never blocks: its events as of epoll(7); 0 if it fails.
 uint32_t clinux_poll_now(int descriptor, uint32_t events);

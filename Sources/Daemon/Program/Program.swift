@@ -58,6 +58,7 @@ final class Program {
         try prepareProcess(memory)
         let folders = options.folders
         let loop = try EventLoop()
+        try loop.openAppDescriptors()
         heapTrim = HeapTrim(memory, loop)
         let journal = Journal(level: options.logLevel)
         self.journal = journal

@@ -1,5 +1,4 @@
 import CLinux
-package import Posix
 
 /// Events of epoll(7).
 package struct EpollEvents: OptionSet, Sendable {
@@ -19,7 +18,7 @@ package struct EpollEvents: OptionSet, Sendable {
     package static let edge = EpollEvents(rawValue: 1 << 31)
 
     /// Nothing more can come.
-    static let ends: EpollEvents = [.error, .hangUp, .readHangUp]
+    package static let ends: EpollEvents = [.error, .hangUp, .readHangUp]
 }
 
 /// The readiness of many descriptors, as one descriptor (epoll(7)).
@@ -46,13 +45,13 @@ package final class Epoll {
     /// A descriptor stays in the set until the last descriptor of its file is closed, in whichever process that is.
     package func remove(_ number: Int32) { _ = clinux_epoll_remove(descriptor.raw, number) }
 
-    /// Returns what is ready now, at most 64 descriptors. The others stay ready.
-    package func take() throws(SystemError) -> [Ready] {
-        let capacity = Int(clinux_most_events)
+    /// Returns what is ready now, at most 64 descriptors, or `most` if that is less. The others stay ready.
+    package func take(_ most: Int = .max) throws(SystemError) -> [Ready] {
+        let capacity = min(most, Int(clinux_most_events))
         var result: Int32 = 0
         let ready = withUnsafeTemporaryAllocation(of: clinux_epoll_event.self, capacity: capacity) { buffer in
             guard let start = buffer.baseAddress else { return [Ready]() }
-            result = clinux_epoll_take(descriptor.raw, start)
+            result = clinux_epoll_take(descriptor.raw, start, Int32(capacity))
             return (0..<Int(max(result, 0))).map {
                 Ready(events: EpollEvents(rawValue: buffer[$0].events), data: buffer[$0].data)
             }

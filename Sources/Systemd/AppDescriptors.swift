@@ -1,0 +1,37 @@
+import LoopPolicy
+import Posix
+
+/// The descriptors of apps that are silent most of the time, as one source of the loop: a source of libsystemd for each would take
+/// 300 bytes, and an app has several. The kernel reports those that are ready in turns (epoll(7)).
+final class AppDescriptors {
+    private let loop: EventLoop
+    private let set: Epoll
+    private var source: EventSource?
+
+    init(_ loop: EventLoop) throws(SystemError) {
+        self.loop = loop
+        set = try Epoll()
+        source = try loop.addDescriptor(set.descriptor, events: .readable, kind: .appDescriptors) { [unowned self] _ in
+            serveNext()
+        }
+    }
+
+    func add(_ handler: DescriptorHandler, _ number: Int32, _ events: DescriptorEvents) throws(SystemError) {
+        // Valid while it is reported: `remove` takes it out of the kernel's set before the handler goes, and one is taken at a time.
+        let data = UInt64(UInt(bitPattern: Unmanaged.passUnretained(handler).toOpaque()))
+        let result = set.add(number, EpollEvents(rawValue: events.rawValue), data: data)
+        if result != 0 { throw SystemError(call: "epoll_ctl", errno: result) }
+    }
+
+    func remove(_ number: Int32) { set.remove(number) }
+
+    private func serveNext() -> TurnResult {
+        guard let next = (try? set.take(1))?.first, let pointer = UnsafeRawPointer(bitPattern: UInt(next.data)) else {
+            return .nothing
+        }
+        let handler = Unmanaged<DescriptorHandler>.fromOpaque(pointer).takeUnretainedValue()
+        loop.dispatchPart(handler) { handler.call(DescriptorEvents(rawValue: next.events.rawValue)) }
+        // Whether anything came of it is counted for the handler.
+        return .progress
+    }
+}
