@@ -186,7 +186,14 @@ final class RunInput {
     private func stepsEnded() {
         if watch.isClosed { return }
         if !watch.isComplete { return awaitAnswer() }
-        if attach() { run.send(.inputWatched(attempt: attempt, InputWatch(watch))) }
+        let found = InputWatch(watch)
+        // A program without anything at which input could arrive needs no watch.
+        if found.watched == 0 {
+            run.stopWatchingInput()
+        } else if !attach() {
+            return
+        }
+        run.send(.inputWatched(attempt: attempt, found))
     }
 
     // MARK: The answer of the helper thread
