@@ -131,7 +131,7 @@ extension WorkReason {
         case .processes: "processes of it began or ended"
         case .unreadInput: "it has not read all of its input"
         case .unsentOutput: "its peers have not received all of its output"
-        case .traffic: "it waits in ticks, and bytes went over a connection within RequestSec="
+        case .traffic: "it waits in ticks, and was at work for a connection, a pipe or a file within RequestSec="
         case .shortWait: "a thread waits for a short time"
         case .connection: "a client is connected (KeepAwake=connections)"
         case .timer: "it waits in ticks (KeepAwake=timers)"

@@ -78,7 +78,12 @@ package struct WaitHistory: Sendable {
         looks += 1
         repetitions = repetitions.filter { looks - $0.value.seen <= Self.longestGap }
         for sighting in threads {
-            guard let wait = waits[sighting.thread], let length = wait.length, isShort(wait, now) else { continue }
+            guard let wait = waits[sighting.thread], let length = wait.length else { continue }
+            guard isShort(wait, now) else {
+                // A tick that ends together with a timer.
+                if isSeenAgain(wait, length, of: sighting.thread) { verdict.hasShortWait = true }
+                continue
+            }
             verdict.hasShortWait = true
             if length < Self.leastTimer, isTick(wait, length, of: sighting.thread, now, idleTime) {
                 verdict.tick = min(verdict.tick ?? length, length)
@@ -161,6 +166,14 @@ package struct WaitHistory: Sendable {
     private func isShort(_ wait: Wait, _ now: Duration) -> Bool {
         guard let length = wait.length, let due = wait.due else { return false }
         return length < Self.leastTimer ? !isTimer(due) : due <= now
+    }
+
+    /// Whether short waits of this thread in this call were seen before: one that is due together with a timer continues them.
+    private mutating func isSeenAgain(_ wait: Wait, _ length: Duration, of thread: Int) -> Bool {
+        guard length < Self.leastTimer else { return false }
+        let site = Site(thread: thread, call: wait.call)
+        repetitions[site]?.seen = looks
+        return repetitions[site] != nil || ticks[site] != nil
     }
 
     /// Whether waits like this one, of the same thread in the same call and no longer, have followed each other for long enough.

@@ -103,7 +103,6 @@ extension LifecycleCore {
         }
         let isHintedMeanwhile = look.isHintedMeanwhile
         look.isHintedMeanwhile = false
-        if !work.isBrief { recordWaits(index, work) }
         let hint = self[run: index].idleHint
         // The first one is compared with nothing, so it decides only what the app says itself.
         let isFirst = look.before == nil && (hint == nil || work.isBrief)
@@ -123,13 +122,16 @@ extension LifecycleCore {
         look.measuredAt = now
         background.look = look
         update(index, .background(background))
+        if !work.isBrief { recordWaits(index, work, reason) }
         if isFirst { return }
         if let reason { isAtWork(index, reason, isOwn: work.isOwn) } else { becameIdle(index, background, now) }
     }
 
-    private mutating func recordWaits(_ index: Int, _ work: RunWork) {
+    private mutating func recordWaits(_ index: Int, _ work: RunWork, _ reason: WorkReason?) {
         self[run: index].traffic.shortestWait = work.tick
-        self[run: index].traffic.detail = work.detail.isEmpty ? nil : work.detail
+        // What a thread waits for does not say who has used the processor.
+        let isOther = work.detail.isEmpty || (reason == .cpu && !work.isRunnable)
+        self[run: index].traffic.detail = isOther ? nil : work.detail
     }
 
     private mutating func isAtWork(_ index: Int, _ reason: WorkReason, isOwn: Bool) {
@@ -188,7 +190,7 @@ extension LifecycleCore {
         suspended.look = nil
         if shutdown == nil, isAtWorkWhileFrozen(index, work) {
             update(index, .suspended(suspended))
-            recordWaits(index, work)
+            recordWaits(index, work, nil)
             return wake(index, pending: nil, for: nil, because: .woken, now)
         }
         setTimers(&suspended, index, work, now)

@@ -17,6 +17,8 @@ package struct WorkBaseline {
         var identity: KnownSocket?
         /// TCP only: it is connected.
         var isConnection = false
+        /// TCP only: the app has made the connection.
+        var isOutgoing = false
         /// It was found in a table of /proc, so no request finds it.
         var isListed = false
         /// AF_UNIX: when it was opened, or when input was last seen there. The kernel counts no bytes.
@@ -38,6 +40,8 @@ package struct WorkBaseline {
     private var transfers: Transfers?
     /// When something was last read from pipes of others, or written.
     private var transferred: Duration?
+    /// When a connection that the app had made was last found to be gone.
+    private var lostConnection: Duration?
     /// When the last look began (CLOCK_MONOTONIC).
     private(set) var lastLook: Duration?
     /// Timers whose rest the kernel keeps in the app's memory while it is frozen.
@@ -121,7 +125,7 @@ package struct WorkBaseline {
                 entry.identity = KnownSocket(family: socket.family, identity: socket.identity)
                 entry.isConnection = socket.isConnected
                 guard socket.state == InternetSocket.State.established else { break }
-                if listening.contains(socket.localPort) { work.connections += 1 }
+                if listening.contains(socket.localPort) { work.connections += 1 } else { entry.isOutgoing = true }
                 if let info = socket.info {
                     work.addTraffic(.milliseconds(Int64(min(info.lastSent, info.lastReceived))))
                 } else if countsTraffic {
@@ -148,10 +152,19 @@ package struct WorkBaseline {
             }
             if known.count < Self.mostSockets { known[inode] = entry }
         }
+        recordLost(known, findings)
+        if let lostConnection { work.addTraffic(findings.began - lostConnection) }
         sockets = known
         lastUnsent = work.unsent
         // What could not be examined may come from outside.
         work.isOwn = !busy.isEmpty && !work.isIncomplete && findings.areOwn(busy)
+    }
+
+    /// A client whose server has gone will try again, and what it does until then may look like ticks.
+    private mutating func recordLost(_ known: [UInt64: Known], _ findings: WorkFindings) {
+        guard !findings.isIncomplete else { return }
+        let isLost = sockets.contains { inode, before in before.isOutgoing && known[inode]?.isOutgoing != true }
+        if isLost { lostConnection = findings.began }
     }
 
     private mutating func learnPorts(_ findings: WorkFindings) {

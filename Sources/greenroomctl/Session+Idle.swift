@@ -95,7 +95,12 @@ extension AppStatus {
     fileprivate var watchProblems: [String] { watch?.unwatched.map(\.phrase) ?? [] }
 
     fileprivate var timeToSuspension: String? {
-        suspendsIn.map { "it is suspended in \(countdown($0)) unless it works" }
+        let isHeld = awake.contains { $0.reason == "fileLock" }
+        return suspendsIn.map {
+            isHeld
+                ? "its suspension is tried again in \(countdown($0))"
+                : "it is suspended in \(countdown($0)) unless it works"
+        }
     }
 
     /// What waits until a suspended app is awake again, and how long it stays in memory.

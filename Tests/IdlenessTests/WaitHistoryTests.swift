@@ -67,6 +67,29 @@ struct WaitHistoryTests {
         #expect(verdict.due != nil)
     }
 
+    @Test("short waits that end together with a timer now and then are ticks nevertheless")
+    func ticksWithTimer() {
+        var program = Program()
+        let start = program.now
+        var last: WaitVerdict?
+        // A thread waits for each second and another one for each sixth, and there are ten looks in a second.
+        for look in 0..<200 {
+            let seconds = look / 10
+            func wait(until due: Int, length: Int) -> ThreadActivity {
+                .waiting(
+                    Wait(
+                        call: length, arguments: [1], length: .seconds(length), due: start + .seconds(due),
+                        stamp: UInt64(due)))
+            }
+            last = program.look(
+                after: .milliseconds(look == 0 ? 50 : 100), wait(until: (seconds / 6 + 1) * 6, length: 6),
+                wait(until: seconds + 1, length: 1))
+            if look > 0 { #expect(last?.hasShortWait == true, "\(look)") }
+        }
+        #expect(last?.work == nil)
+        #expect(last?.tick == .seconds(1))
+    }
+
     @Test("short waits that follow each other for six IdleSec= are ticks, once in a run")
     func ticks() {
         var program = Program()

@@ -114,6 +114,14 @@ struct WorkerTests {
         harness.behave("web") { ($0.work!.wait, $0.work!.unread) = (nil, 1) }
         harness.advance(.seconds(10))
         #expect(harness.view("web").awake.map(\.detail) == [""])
+        // What a thread waits for does not say which one has used the processor.
+        harness.behave("web") {
+            ($0.work!.unread, $0.work!.detail) = (0, "its threads wait for 1s at a time")
+            $0.work!.cpu += .seconds(5)
+        }
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awakeReasons == [.work(.cpu)])
+        #expect(harness.view("web").awake.map(\.detail) == [""])
     }
 
     @Test("KeepAwake= decides whether ticks and connections count, and IdleCPU= how much processor time")

@@ -43,8 +43,22 @@ struct WorkBaselineTests {
         #expect(one.traffic == .seconds(3) && one.connections == 1)
         let both = judge(&baseline, try makeFindings([message, outgoing]))
         #expect(both.traffic == .seconds(2) && both.connections == 1)
-        let none = judge(&baseline, try makeFindings())
-        #expect(none.traffic == nil && none.connections == 0)
+        let none = judge(&baseline, try makeFindings(at: 1))
+        #expect(none.connections == 0)
+    }
+
+    @Test(
+        "a connection that the app had made counts from when it is gone: the app will try again, after a pause like a tick"
+    )
+    func lostConnection() throws {
+        var baseline = WorkBaseline()
+        let outgoing = internetMessage(port: 40_000, inode: 8, lastReceived: 60_000, lastSent: 60_000)
+        let accepted = internetMessage(lastReceived: 60_000, lastSent: 60_000)
+        _ = judge(&baseline, try makeFindings([accepted, outgoing]))
+        // A client that has gone leaves nothing to do.
+        #expect(judge(&baseline, try makeFindings([outgoing], at: 10)).traffic == .seconds(60))
+        #expect(judge(&baseline, try makeFindings(at: 20)).traffic == .zero)
+        #expect(judge(&baseline, try makeFindings(at: 30)).traffic == .seconds(10))
     }
 
     @Test("a connection whose counters were not read may carry anything beside ticks, and is a client")
