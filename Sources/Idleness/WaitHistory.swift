@@ -11,6 +11,9 @@ package struct WaitHistory: Sendable {
     /// repetition.
     package static let looksToLearn = 6
     package static let shortestLearning = Duration.seconds(10)
+    /// A program that waits for less paces its work: it transcodes at the speed of the medium, for example. What programs wait for when they
+    /// have nothing to do is longer (a JVM: 50 ms).
+    static let shortestTick = Duration.milliseconds(30)
     /// A short wait that was not seen by so many looks has ended.
     static let longestGap: UInt64 = 3
     /// Two readings of the same due time differ by less.
@@ -180,8 +183,10 @@ package struct WaitHistory: Sendable {
     private mutating func isTick(
         _ wait: Wait, _ length: Duration, of thread: Int, _ now: Duration, _ idleTime: Duration
     ) -> Bool {
+        guard length >= Self.shortestTick else { return false }
         let site = Site(thread: thread, call: wait.call)
-        if let longest = ticks[site], length * 4 <= longest * 5 { return true }
+        // How long a wait until a time is, is known with the precision of its beginning.
+        if let longest = ticks[site], length <= longest * 5 / 4 + Self.precision { return true }
         // It has begun since the look before, or the thaw.
         let since = repetitions[site]?.since ?? max(lastLook ?? now, now - idleTime)
         guard repetitions[site] != nil || repetitions.count < Self.mostTicks else { return false }

@@ -34,7 +34,7 @@ extension LifecycleCore {
         }
         let look = lookAtFreeze(index)
         var suspended = Suspended(look: look)
-        if let work = look?.before { setTimers(&suspended, index, work, now) }
+        if let look, let work = look.before { setTimers(&suspended, index, work, hasClients: look.hasClients, now) }
         change(index, to: .suspended(suspended), suspending.look?.kind == .moment ? .timer : .idle, now)
         beginWatch(index)
         checkLimit(index, now)

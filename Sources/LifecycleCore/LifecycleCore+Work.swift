@@ -185,7 +185,7 @@ extension LifecycleCore {
     private mutating func workMeasured(
         whileSuspended index: Int, _ suspended: Suspended, _ work: RunWork, _ now: Instant
     ) {
-        guard suspended.look != nil else { return }
+        guard let look = suspended.look else { return }
         var suspended = suspended
         suspended.look = nil
         if shutdown == nil, isAtWorkWhileFrozen(index, work) {
@@ -193,7 +193,7 @@ extension LifecycleCore {
             recordWaits(index, work, nil)
             return wake(index, pending: nil, for: nil, because: .woken, now)
         }
-        setTimers(&suspended, index, work, now)
+        setTimers(&suspended, index, work, hasClients: look.hasClients, now)
         update(index, .suspended(suspended))
     }
 
@@ -208,11 +208,15 @@ extension LifecycleCore {
     }
 
     /// When a frozen worker is thawed for itself.
-    func setTimers(_ suspended: inout Suspended, _ index: Int, _ work: RunWork, _ now: Instant) {
+    /// - Parameter hasClients: what it does in ticks may be for one of them, so its pulses do not become rarer.
+    func setTimers(
+        _ suspended: inout Suspended, _ index: Int, _ work: RunWork, hasClients: Bool, _ now: Instant
+    ) {
         guard keepsTimers(index) else { return }
         let isGrouped = runningCount - awakeCount >= Self.groupedTimers
         suspended.timerDue = work.due.map { isGrouped ? $0.roundedUp : $0 }
-        let pulse = self[run: index].traffic.pulseTime ?? apps[index].policy.pulseTime
+        let rarer = hasClients ? nil : self[run: index].traffic.pulseTime
+        let pulse = rarer ?? apps[index].policy.pulseTime
         suspended.pulseDue = work.tick == nil ? nil : (now + pulse).roundedUp
     }
 

@@ -112,6 +112,7 @@ package struct WorkBaseline {
     private mutating func judgeSockets(_ findings: WorkFindings, _ work: inout WorkMeasurement) {
         learnPorts(findings)
         let listening = ListeningPorts(own: ports, others: findings.ports)
+        let own = findings.ownConnections
         var known: [UInt64: Known] = [:]
         var busy: [FoundSocket] = []
         for (inode, found) in findings.sockets {
@@ -124,7 +125,8 @@ package struct WorkBaseline {
             case .internet(let socket, .tcp):
                 entry.identity = KnownSocket(family: socket.family, identity: socket.identity)
                 entry.isConnection = socket.isConnected
-                guard socket.state == InternetSocket.State.established else { break }
+                // What the app does for itself is shown by its threads.
+                guard socket.state == InternetSocket.State.established, own?.isOwn(socket) != true else { break }
                 if listening.contains(socket.localPort) { work.connections += 1 } else { entry.isOutgoing = true }
                 if let info = socket.info {
                     work.addTraffic(.milliseconds(Int64(min(info.lastSent, info.lastReceived))))

@@ -44,12 +44,16 @@ extension WorkFindings {
             case .internet, .listed, .absent: return false
             }
         }
-        if tcp.isEmpty { return true }
-        let connections = OwnConnections(
-            sockets.values.compactMap { found in
-                if case .internet(let socket, .tcp) = found { socket } else { nil }
-            })
-        return tcp.allSatisfy { connections.isOwn($0) }
+        return tcp.isEmpty || ownConnections.map { connections in tcp.allSatisfy { connections.isOwn($0) } } ?? false
+    }
+
+    /// The TCP connections of the app to itself; `nil`: there are none, or too many sockets to compare.
+    var ownConnections: OwnConnections? {
+        guard sockets.count <= Self.mostCompared else { return nil }
+        let tcp = sockets.values.compactMap { found in
+            if case .internet(let socket, .tcp) = found { socket } else { nil }
+        }
+        return tcp.count < 2 ? nil : OwnConnections(tcp)
     }
 }
 

@@ -67,6 +67,22 @@ struct WaitHistoryTests {
         #expect(verdict.due != nil)
     }
 
+    @Test("a program that waits for less than 30 ms again and again paces its work: that is no tick")
+    func pace() {
+        var program = Program()
+        var last: WaitVerdict?
+        for look in 1...20 { last = program.look(program.wait(.milliseconds(10), stamp: UInt64(look))) }
+        #expect(last?.work == .shortWait && last?.tick == nil)
+    }
+
+    @Test("a tick whose beginning is known with less precision is the same one")
+    func precision() {
+        var program = Program()
+        for look in 1...7 { _ = program.look(program.wait(.milliseconds(34), stamp: UInt64(look))) }
+        program.history.begin(at: program.now)
+        #expect(program.look(program.wait(.milliseconds(72), stamp: 8)).work == nil)
+    }
+
     @Test("short waits that end together with a timer now and then are ticks nevertheless")
     func ticksWithTimer() {
         var program = Program()

@@ -199,6 +199,15 @@ struct WorkerTimerTests {
         #expect(harness.view("web").pulseIn.map { $0 <= .seconds(21) } == true)
     }
 
+    @Test("while a client is connected the pulses of a worker with ticks do not become rarer")
+    func pulsesForClient() {
+        let harness = Self.worker(tick: .milliseconds(100))
+        harness.behave("web") { $0.work?.connections = 1 }
+        harness.advance(.seconds(150))
+        let thaws = Self.thaws(harness)
+        #expect(thaws.count > 4 && zip(thaws.dropFirst(), thaws).dropFirst().allSatisfy { $0 - $1 == .seconds(21) })
+    }
+
     @Test("no pulse comes sooner than PulseSec=, however long that is")
     func rarePulses() {
         let harness = Self.worker(tick: .seconds(1)) { $0.pulseTime = .seconds(300) }

@@ -6,7 +6,8 @@ import Testing
 
 /// A message of inet_diag, as the kernel sends it.
 func internetMessage(
-    state: UInt8 = 1, port: UInt16 = 80, inode: UInt32 = 7, readQueue: UInt32 = 0, writeQueue: UInt32 = 0,
+    state: UInt8 = 1, port: UInt16 = 80, peerPort: UInt16 = 0, inode: UInt32 = 7, readQueue: UInt32 = 0,
+    writeQueue: UInt32 = 0,
     received: UInt64 = 0, sent: UInt64 = 0, lastReceived: UInt32 = 0, lastSent: UInt32 = 0
 ) -> [UInt8] {
     var message = [UInt8](repeating: 0, count: 72)
@@ -16,6 +17,7 @@ func internetMessage(
     message[0] = 2
     message[1] = state
     write(port.bigEndian, at: 4, in: &message)
+    write(peerPort.bigEndian, at: 6, in: &message)
     write(UInt64(inode), at: 44, in: &message)
     write(readQueue, at: 56, in: &message)
     write(writeQueue, at: 60, in: &message)

@@ -61,6 +61,17 @@ struct WorkBaselineTests {
         #expect(judge(&baseline, try makeFindings(at: 30)).traffic == .seconds(10))
     }
 
+    @Test("what goes over a connection of the app to itself is no traffic, and its end is no client")
+    func ownConnection() throws {
+        var baseline = WorkBaseline()
+        let accepted = internetMessage(port: 80, peerPort: 40_000, inode: 7, lastReceived: 1000, lastSent: 1000)
+        let made = internetMessage(port: 40_000, peerPort: 80, inode: 8, lastReceived: 1000, lastSent: 1000)
+        let own = judge(&baseline, try makeFindings([accepted, made]))
+        #expect(own.traffic == nil && own.connections == 0)
+        let other = judge(&baseline, try makeFindings([accepted]))
+        #expect(other.traffic == .seconds(1) && other.connections == 1)
+    }
+
     @Test("a connection whose counters were not read may carry anything beside ticks, and is a client")
     func uncounted() throws {
         // Only the first attribute.

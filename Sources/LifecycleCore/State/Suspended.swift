@@ -80,4 +80,7 @@ struct WorkLook: Hashable, Sendable {
     /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.
     var reason: WorkReason?
     var since: Instant?
+
+    /// Whether clients were connected at the last measurement.
+    var hasClients: Bool { (before?.connections ?? 0) > 0 }
 }
