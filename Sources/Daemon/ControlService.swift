@@ -94,7 +94,7 @@ final class ControlService {
         status.template = id.template.map { $0 + "@" }
         if library.transient[id] != nil { status.isTransient = true }
         status.error = library.broken[id]
-        status.files = library.files[id]?.paths ?? []
+        status.files = library.files[id]?.paths(of: id, in: context.folders) ?? []
         if library.needsReload(id) { status.needsReload = true }
         status.sockets = context.sockets.status(of: id).map(SocketStatus.init)
         // What it says is to be true: another process may have continued a suspended app.

@@ -3,7 +3,9 @@ import Posix
 
 /// The cgroup of one run of one app.
 final class CgroupLeaf {
-    let path: String
+    /// In the folder of the root, whose path all groups share.
+    private let name: String
+    var path: String { root.path + "/" + name }
     let root: CgroupRoot
     let folder: SharedDescriptor
     private let events: KeptFile
@@ -19,7 +21,8 @@ final class CgroupLeaf {
     }
 
     init(existing path: String, root: CgroupRoot) throws(SystemError) {
-        self.path = path
+        precondition(path.hasPrefix(root.path + "/"), "\(path) is not below \(root.path)")
+        name = String(path.dropFirst(root.path.count + 1))
         self.root = root
         folder = SharedDescriptor(try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
         events = try KeptFile("cgroup.events", in: folder)
