@@ -23,8 +23,6 @@ package final class Containment {
 
     /// Creates an enclosure for one run. If a group of the same name still contains processes, another name is used.
     package func create(app: String, run: UInt64) throws(SystemError) -> Enclosure {
-        var generator = SystemRandomNumberGenerator()
-        let marker = RunMarker.value(name, app, run, random: generator.next())
         switch mode {
         case .cgroup(let root):
             var attempt = 0
@@ -32,15 +30,15 @@ package final class Containment {
                 let path = "\(root.path)/\(leafName(app, run, attempt))"
                 do {
                     let leaf = try CgroupLeaf.make(path, root: root)
-                    let relatives = RunRelatives(markerValue: marker, before: ProcessMoment(table.proc))
-                    return enclosure(app, run, .cgroup(leaf), relatives)
+                    return enclosure(app, run, .cgroup(leaf))
                 } catch  where error.errno == EEXIST && attempt < 100 {
                     attempt += 1
                 }
             }
         case .processGroup:
-            let family = ProcessFamily(markerValue: marker, table: table)
-            return enclosure(app, run, .family(family))
+            var generator = SystemRandomNumberGenerator()
+            let marker = RunMarker.value(name, app, run, random: generator.next())
+            return enclosure(app, run, .family(ProcessFamily(markerValue: marker, table: table)))
         }
     }
 
@@ -51,9 +49,6 @@ package final class Containment {
         case .processGroup: ProcessScan(table)
         }
     }
-
-    /// Begins a search of /proc, in any mode.
-    package func makeSearch() -> ProcessScan { ProcessScan(table) }
 
     /// Begins a search for the enclosures of previous instances with the same name. It lists them once, for any number of
     /// `reopen` and `open`.
@@ -80,7 +75,7 @@ package final class Containment {
         switch mode {
         case .cgroup:
             guard let found = search.found(run).last(where: { $0.app == app }) else { return nil }
-            return try open(found, value.map { RunRelatives(markerValue: $0) })
+            return try open(found)
         case .processGroup:
             guard environmentMarker != nil else {
                 guard let found = search.found(run).first(where: { $0.app == app }) else { return nil }
@@ -93,16 +88,12 @@ package final class Containment {
     }
 
     /// Opens an enclosure that a search has found; `nil` if it no longer exists.
-    package func open(_ found: EnclosureSearch.Found) throws(SystemError) -> Enclosure? { try open(found, nil) }
-
-    private func open(
-        _ found: EnclosureSearch.Found, _ relatives: RunRelatives?
-    ) throws(SystemError) -> Enclosure? {
+    package func open(_ found: EnclosureSearch.Found) throws(SystemError) -> Enclosure? {
         switch mode {
         case .cgroup(let root):
             do {
                 let leaf = try CgroupLeaf(existing: found.location, root: root)
-                return enclosure(found.app, found.run, .cgroup(leaf), relatives)
+                return enclosure(found.app, found.run, .cgroup(leaf))
             } catch {
                 if error.meansGone { return nil }
                 throw error
@@ -201,9 +192,9 @@ package final class Containment {
     }
 
     private func enclosure(
-        _ app: String, _ run: UInt64, _ kind: Enclosure.Kind, _ relatives: RunRelatives? = nil
+        _ app: String, _ run: UInt64, _ kind: Enclosure.Kind
     ) -> Enclosure {
-        Enclosure(app: app, run: run, kind: kind, relatives: relatives, proc: proc)
+        Enclosure(app: app, run: run, kind: kind, proc: proc)
     }
 
     /// Returns "photos.run3", or "photos.run3_1" if that still exists. No file of the kernel has such a name.

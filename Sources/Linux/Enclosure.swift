@@ -31,17 +31,14 @@ package final class Enclosure {
         case family(ProcessFamily)
     }
     let kind: Kind
-    /// Finds processes that have left the cgroup; `nil` in process-group mode, and if the marker is not known.
-    let relatives: RunRelatives?
     let proc: ProcFS
     /// Whether this process may change the scheduling class and timer slack of other processes' threads.
     lazy var canChangeThreads = Self.findOutWhetherThreadsCanBeChanged(proc)
 
-    init(app: String, run: UInt64, kind: Kind, relatives: RunRelatives? = nil, proc: ProcFS) {
+    init(app: String, run: UInt64, kind: Kind, proc: ProcFS) {
         self.app = app
         self.run = run
         self.kind = kind
-        self.relatives = relatives
         self.proc = proc
     }
 
@@ -61,11 +58,11 @@ package final class Enclosure {
         }
     }
 
-    /// "GREENROOM_RUN=…" for the environment. It identifies processes that have left the session and lost their parent, and
-    /// those that have left the cgroup; `nil`: it is not known.
+    /// "GREENROOM_RUN=…" for the environment. It identifies processes that have left the session and lost their parent; `nil` with a
+    /// cgroup, which no process leaves in this way.
     package var environmentMarker: String? {
         switch kind {
-        case .cgroup: relatives?.marker
+        case .cgroup: nil
         case .family(let family): family.marker
         }
     }
@@ -73,7 +70,7 @@ package final class Enclosure {
     /// Records the first process, directly after `startProcess`.
     package func started(_ process: Process) throws(SystemError) {
         switch kind {
-        case .cgroup: if let stat = try proc.stat(of: process.pid) { relatives?.started(stat) }
+        case .cgroup: break
         case .family(let family): try family.started(process.pid)
         }
     }

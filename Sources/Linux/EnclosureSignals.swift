@@ -109,12 +109,4 @@ extension Enclosure {
         }
         return Remains(count: pids.count, names: names, cpuTime: cpuTime)
     }
-
-    /// Moves a process into the cgroup. A family has nothing to move it to: there it belongs to the family by descent.
-    package func take(_ pid: Int32) throws(SystemError) {
-        switch kind {
-        case .cgroup(let leaf): try leaf.write("\(pid)", to: "cgroup.procs")
-        case .family: break
-        }
-    }
 }

@@ -2,16 +2,12 @@ import Glibc
 package import Posix
 
 /// One search of /proc for the processes of all runs, in steps: with many processes it takes some
-/// milliseconds. Zombies and kernel threads, init and this process are left out. Or a search of some processes only.
+/// milliseconds. Zombies and kernel threads, init and this process are left out.
 package final class ProcessScan {
     private let table: ProcessTable
     private let ownPID = getpid()
     /// When the search began, in clock ticks since boot. It finds no process that started later.
     private(set) var start: UInt64 = 0
-    /// Before it began.
-    private(set) var moment: ProcessMoment?
-    /// Only some processes are searched.
-    let isPartial: Bool
     private var pids: ArraySlice<Int32>?
     private var stats: [ProcessStat] = []
     private var byKey: [ProcessKey: Int] = [:]
@@ -24,16 +20,6 @@ package final class ProcessScan {
 
     init(_ table: ProcessTable) {
         self.table = table
-        isPartial = false
-    }
-
-    /// A search of some processes.
-    init(_ table: ProcessTable, pids: [Int32], moment: ProcessMoment) {
-        self.table = table
-        self.pids = pids[...]
-        self.moment = moment
-        start = bootTicks()
-        isPartial = true
     }
 
     /// Reads the next processes.
@@ -41,7 +27,6 @@ package final class ProcessScan {
     package func advance() throws(SystemError) -> Bool {
         guard let rest = pids else {
             start = bootTicks()
-            moment = ProcessMoment(table.proc)
             pids = try table.proc.pids()[...]
             return true
         }
@@ -56,7 +41,7 @@ package final class ProcessScan {
         }
         let left = rest.dropFirst(Self.step)
         pids = left
-        if left.isEmpty, !isPartial { table.prune(byKey.keys, count: stats.count) }
+        if left.isEmpty { table.prune(byKey.keys, count: stats.count) }
         return !left.isEmpty
     }
 
@@ -66,4 +51,12 @@ package final class ProcessScan {
     func marked(_ value: String) -> [ProcessStat] { byMarker[value, default: []].map { stats[$0] } }
     /// The markers of all processes, sorted.
     var markers: [String] { byMarker.keys.sorted() }
+}
+
+/// The time since boot in clock ticks, as in the start times of processes.
+private func bootTicks() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    let perSecond = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
+    return UInt64(time.tv_sec) * perSecond + UInt64(time.tv_nsec) / (1_000_000_000 / perSecond)
 }

@@ -54,36 +54,25 @@ struct EscapeTests {
         try #require(write(file.raw, text, text.count) == text.count)
     }
 
-    @Test("a main process that left its control group is brought back before the app is called suspended (L1)")
-    func broughtBack() throws {
-        guard let escape = try escape("back") else { return }
+    @Test(
+        "an app whose main process has left its control group is not suspended, and status says why and what helps (L1)"
+    )
+    func outside() throws {
+        guard let escape = try escape("outside") else { return }
         defer { escape.end() }
         let daemon = escape.daemon
-        try daemon.ask("Background", "app")
-        try daemon.waitUntil("app", is: "suspended")
-        #expect(try daemon.groupPath("app") == escape.home)
-        #expect(try daemon.frozen("app"))
-        #expect(TestDaemon.text(of: daemon.root + "/log").contains("it was moved back"))
-        #expect(try daemon.status("app")["suspendProblem"] == nil)
-    }
-
-    @Test("an app whose main process cannot be brought back is not suspended, and status says why (L1)")
-    func refused() throws {
-        guard let escape = try escape("refused") else { return }
-        defer { escape.end() }
-        let daemon = escape.daemon
-        // The way back is closed.
-        try #require(rmdir(escape.home) == 0)
         try daemon.ask("Background", "app")
         try daemon.eventually("the problem is shown") { try daemon.status("app")["suspendProblem"] != nil }
         let problem = try daemon.status("app")["suspendProblem"]?.stringValue ?? ""
         #expect(problem.contains("(PID \(escape.pid)) left the app's control group for /"), "\(problem)")
-        #expect(problem.contains("cannot be moved back"), "\(problem)")
+        #expect(problem.contains("User= sets its user"), "\(problem)")
         #expect(TestDaemon.text(of: daemon.root + "/log").contains("cannot suspend: \(problem)"))
         #expect(try daemon.state("app") == "background")
-        let answer = try daemon.terminate("app", remove: true)
-        #expect(answer["lastReceipt"]?["code"]?.stringValue == "0xdeadfa11", "\(answer)")
-        #expect(!isAlive(escape.pid))
+        // Back in its group it is suspended like any other.
+        try move(escape.pid, to: escape.home)
+        try daemon.waitUntil("app", is: "suspended")
+        #expect(try daemon.frozen("app"))
+        #expect(try daemon.status("app")["suspendProblem"] == nil)
     }
 
     @Test("a main process outside its control group is terminated, and killed at its deadline (L46, L47)")

@@ -173,23 +173,6 @@ struct CgroupTests {
         #expect(try !signal.advance())
     }
 
-    @Test("a process that has left its enclosure is found outside and can be taken back")
-    func take() throws {
-        let test = try TestContainment("take")
-        defer { test.end() }
-        let enclosure = try test.containment.create(app: "home", run: 1)
-        let other = try test.containment.create(app: "other", run: 2)
-        let process = try test.shell("exec sleep 1000", in: enclosure)
-        try other.take(process.pid)
-        #expect(try !enclosure.contains(process.pid))
-        try enclosure.freeze()
-        try enclosure.take(process.pid)
-        #expect(try enclosure.contains(process.pid))
-        try eventually("frozen") { try enclosure.isFrozen() }
-        try enclosure.killAll()
-        _ = try process.waitForEnd()
-    }
-
     @Test("a frozen busy loop is reported as frozen and uses no processor time; after the thaw it runs again")
     func freeze() throws {
         let test = try TestContainment("freeze")

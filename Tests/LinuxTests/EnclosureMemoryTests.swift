@@ -134,7 +134,8 @@ struct AutogroupTests {
         let session = try #require(try ProcFS().stat(of: process.pid)).session
         let child = try #require(
             try one.pids().first { try $0 != process.pid && ProcFS().stat(of: $0)?.session == session })
-        try two.take(child)
+        let folder = try #require(two.path)
+        try writeControlFile(folder + "/cgroup.procs", "\(child)")
         #expect(try two.pids() == [child])
         #expect(try two.ownAutogroups().isEmpty)
         // Nor the session of this process, which has no autogroup if no ancestor called setsid(2).

@@ -24,7 +24,6 @@ final class DaemonContext {
     let retries: StorageRetry
     let pendingReceipts: PendingReceipts
     let releaser: MemoryReleaser
-    let escapes: EscapeSearch
     let runs = RunTable()
     let ends: MainProcessEnds
     private(set) lazy var instances = Instances(self)
@@ -77,7 +76,6 @@ final class DaemonContext {
         pendingReceipts = PendingReceipts(receipts: receipts, logbook: logbook, retries: retries)
         releaser = MemoryReleaser(loop: loop)
         autogroups = AutogroupQueue(loop: loop, journal: journal)
-        escapes = EscapeSearch(loop: loop, containment: containment)
         stored.retries = retries
     }
 

@@ -76,7 +76,6 @@ extension RunController {
         connections.drain()
         guard self.process === process else { return }
         context.ends.endWatch(of: id)
-        enclosure.mainProcessEnded()
         guard let report = try? process.reap() else { return probeExitStatus(of: process) }
         exited(report)
     }

@@ -110,7 +110,6 @@ extension RunController: NotifySocketDelegate {
             // the store before the new one is stored, because both have the same name.
             context.ends.endWatch(of: id)
             context.store.remove(RecoveredDescriptors.process(id))
-            enclosure.mainProcessEnded()
             isAdopted = (try? ProcFS().stat(of: pid))?.parent != getpid()
             setMainProcess(process)
             try enclosure.started(process)

@@ -76,8 +76,6 @@ final class RunController {
     var input: RunInput?
     /// What the app has left in its own pipes.
     var leftInput = LeftInputRecord()
-    /// Looks again for processes that could not be moved back into the group.
-    var escapeTimer: Systemd.Timer?
     /// The last freeze that the core asked for.
     private(set) var freezeAttempt = 0
     /// The freeze that was reported to the core as complete; `nil`: none is.
@@ -176,10 +174,8 @@ final class RunController {
         awaitFrozen(attempt: attempt)
     }
 
-    /// Waits until the kernel reports the whole group as frozen, and no process is outside.
-    /// - Parameter round: how many searches in a row for processes outside the group there were, with the next one.
-    func awaitFrozen(attempt: Int, round: Int = 1) {
-        escapeTimer = nil
+    /// Waits until the kernel reports the whole group as frozen, with the main process in it.
+    func awaitFrozen(attempt: Int) {
         freezeProbe = Retry.until(context.loop) { [weak self] in
             guard let self, self.isFrozen else { return true }
             if self.wasContinuedLately { return false }
@@ -189,11 +185,7 @@ final class RunController {
                 if self.lastContinued != nil { self.attempt { try self.enclosure.freeze() } }
                 return false
             }
-            if self.mayLeaveGroup {
-                self.searchEscaped(attempt: attempt, round: round) { [weak self] in self?.reportFrozen(attempt) }
-            } else {
-                self.reportFrozen(attempt)
-            }
+            self.reportFrozen(attempt)
             return true
         }
     }
@@ -227,7 +219,6 @@ final class RunController {
         reportedAttempt = nil
         lastContinued = nil
         freezeProbe = nil
-        escapeTimer = nil
     }
 
     /// Thaws all processes. If that fails there is no `thawed`, and the core ends the app at its deadline.
@@ -337,31 +328,13 @@ final class RunController {
     func waitUntilEmpty(isEmpty: Bool = false) {
         guard case .none = end else { return }
         end = .emptying(nil)
-        awaitEnd { [weak self] in
+        let retry = Retry.until(context.loop) { [weak self] in
             guard let self else { return true }
             guard isEmpty || !self.isPopulated else { return false }
-            if self.mayLeaveGroup {
-                self.killEscaped { [weak self] in self?.finish() }
-            } else {
-                self.finish()
-            }
+            self.finish()
             return true
         }
-    }
-
-    /// Checks for the end of processes until it has come.
-    private func awaitEnd(_ hasCome: @escaping () -> Bool) {
-        let retry = Retry.until(context.loop, hasCome)
         if case .emptying = end { end = .emptying(retry) }
-    }
-
-    /// Calls `body` once all of these processes have ended.
-    func awaitEnds(of processes: [Linux.Process], _ body: @escaping () -> Void) {
-        awaitEnd {
-            guard processes.allSatisfy(\.isOver) else { return false }
-            body()
-            return true
-        }
     }
 
     /// No process of the run is left.
