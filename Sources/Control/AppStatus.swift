@@ -72,6 +72,8 @@ package struct AppStatus: Record {
     package var statusText: String?
     /// Why the app cannot be suspended; absent where nothing is known to prevent it.
     package var suspendProblem: String?
+    /// Why nothing but a request wakes the suspended app, and the settings that change that; absent where something does.
+    package var wakeProblem: String?
     /// The last warning about a notify message of the app; absent if there was none since the daemon started.
     package var lastWarning: String?
     /// How often the process began to use more than a fifth of the daemon's time, so that its messages, connections and input waited;
@@ -109,7 +111,8 @@ package struct AppStatus: Record {
         .optional("launchWaitingSeconds", \.launchWaiting), .optional("memoryAwaitedBytes", \.memoryAwaitedBytes),
         .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
-        .optional("suspendProblem", \.suspendProblem), .optional("lastWarning", \.lastWarning),
+        .optional("suspendProblem", \.suspendProblem), .optional("wakeProblem", \.wakeProblem),
+        .optional("lastWarning", \.lastWarning),
         .optional("floods", \.floods),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error), .list("files", \.files),
         .optional("template", \.template), .optional("transient", \.isTransient),

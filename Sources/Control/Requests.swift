@@ -18,6 +18,8 @@ package struct RequestResult: Record {
     package var lastReceipt: ReceiptRecord?
     /// Whether the app was launched with a manifest that has changed on disk since; only in the answer to `Launch`.
     package var needsReload: Bool?
+    /// Sentences about the app that its user should know; only in the answer to `Launch`.
+    package var warnings: [String] = []
     /// The number of a push, or of another wake, that was accepted: it names the wake (`X_GREENROOM_WAKE_ID=`) and the file of the
     /// push; absent for other requests.
     package var wakeID: UInt64?
@@ -34,6 +36,7 @@ package struct RequestResult: Record {
     package static let fields: [RecordField<RequestResult>] = [
         .required("outcome", \.outcome), .optional("state", \.state), .optional("explanation", \.explanation),
         .optional("lastReceipt", \.lastReceipt), .optional("needsReload", \.needsReload),
+        .list("warnings", \.warnings),
         .optional("wakeId", \.wakeID), .optional("app", \.app),
     ]
 }

@@ -157,8 +157,9 @@ final class ControlBus {
         case .done(let state):
             var result = RequestResult(.done, state: state.rawValue)
             if call.member == "Open" { result.app = app }
-            if call.member == "Launch", let id = AppID(app), service.library.needsReload(id) {
-                result.needsReload = true
+            if call.member == "Launch", let id = AppID(app) {
+                if service.library.needsReload(id) { result.needsReload = true }
+                result.warnings = service.launchWarnings(of: id)
             }
             result.wakeID = answers.answeredEvent
             call.reply([result.variant])

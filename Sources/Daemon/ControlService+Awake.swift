@@ -25,6 +25,7 @@ extension ControlService {
         status.timerIn = view.timerIn
         status.pulseIn = view.pulseIn
         status.watch = view.watch.map { watchStatus($0, of: view.id) }
+        if view.onlyRequestsWake { status.wakeProblem = context.manifests[view.id]?.policy.whyOnlyRequestsWake }
         status.throttle = view.processorExcess.map { use in
             var throttle = ThrottleStatus()
             throttle.explanation =
@@ -41,6 +42,13 @@ extension ControlService {
             last.at = view.lastInputAt.map { inputTimestamps.timestamp(of: view.id, since: $0, now: now) }
             return last
         }
+    }
+
+    /// What a user who launches the app should know about its settings.
+    func launchWarnings(of id: AppID) -> [String] {
+        guard let policy = context.manifests[id]?.policy, policy.idleTime < longestTimeSpan else { return [] }
+        guard policy.onlyRequestsWake || view(of: id)?.hadNoWaker ?? false else { return [] }
+        return ["once it is suspended, \(policy.whyOnlyRequestsWake)"]
     }
 
     /// The watch, with the settings of the manifest that decide what wakes the app. A manifest that was removed has none left

@@ -208,7 +208,9 @@ final class WorkMeter {
             : known[run.id, default: WorkBaseline()].judge(look.findings, idleTime: idleTime)
         if job.isFrozen, run.manifest.policy.keepsTimers { context.signalTimers.add(run, look.findings.signalTimers) }
         if known.count > mostKnown { removeEnded() }
-        run.send(.workMeasured(RunWork(measurement)))
+        var work = RunWork(measurement)
+        work.hasSignalTimers = job.isFrozen && !look.findings.signalTimers.isEmpty
+        run.send(.workMeasured(work))
     }
 
     private func removeEnded() {

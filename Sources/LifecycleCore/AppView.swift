@@ -89,6 +89,10 @@ package struct AppView: Hashable, Sendable {
     package var timerIn: Duration?
     /// L51: while it is suspended: until it runs for a moment because it has ticks.
     package var pulseIn: Duration?
+    /// L51: while it is suspended: nothing but a request wakes it.
+    package var onlyRequestsWake = false
+    /// L51: that was so since its launch.
+    package var hadNoWaker = false
     /// L44: it used so much processor time in the background that it gets less; `nil`: it gets what it needs.
     package var processorExcess: BackgroundUse?
     /// L44: since when it gets less.

@@ -42,7 +42,7 @@ package enum Effect: Hashable, Sendable {
     /// The request is a push, or asks for another wake, and got this number. Comes once, before its answer.
     case identify(RequestID, event: UInt64)
     case answer(RequestID, Answer)
-    /// Logs a warning about what the app said.
+    /// Logs a warning about what the app said or does.
     case warn(RunID, AppWarning)
     case report(Report)
     /// → `memoryMeasured`, with the sizes of all apps that are not suspended, and of the suspended ones that are the next
@@ -111,12 +111,14 @@ package enum Answer: Hashable, Sendable {
     case simulated(victim: AppID?)
 }
 
-/// What an app said that has no effect.
+/// What an app said that has no effect, or what it does that its user hardly wants.
 package enum AppWarning: Hashable, Sendable {
     /// It ended a task, and none of this name is open.
     case taskNotOpen(name: String)
     /// It completed a wake with a number that no wake has had.
     case unknownWake(id: UInt64)
+    /// A worker was suspended, and nothing but a request wakes it (L51). Once in a run.
+    case onlyRequestsWake
 }
 
 /// Why a request is refused.

@@ -2,7 +2,10 @@
 extension LifecycleCore {
     mutating func policyChanged(_ index: Int, _ before: AppPolicy, _ now: Instant) {
         guard apps[index].run != nil else { return }
+        // Another setting may wake it now.
+        self[run: index].traffic.hadNoWaker = false
         renewWatch(index, before, now)
+        warnIfOnlyRequestsWake(index)
         renewDeferral(index, before, now)
         if before.role == .worker, apps[index].policy.role != .worker { becameOrdinary(index, now) }
         renewLook(index, before, now)

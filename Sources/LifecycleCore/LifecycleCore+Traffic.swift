@@ -41,7 +41,7 @@ extension LifecycleCore {
         }
         if !policy.wakesOnTraffic { watchAgain(index, now) }
         guard case .suspended(var suspended)? = apps[index].execution else { return }
-        (suspended.input, suspended.inputDue) = (nil, nil)
+        (suspended.input, suspended.inputDue, suspended.watch) = (nil, nil, nil)
         // The watch finds all input again; a request was read already.
         if suspended.deferred?.input != nil { suspended.deferred = nil }
         update(index, .suspended(suspended))
@@ -64,6 +64,7 @@ extension LifecycleCore {
         else { return }
         suspended.watch = watch
         update(index, .suspended(suspended))
+        warnIfOnlyRequestsWake(index)
         guard apps[index].policy.wakesOnTraffic else { return }
         if watch.unwatched != self[run: index].traffic.unwatched {
             self[run: index].traffic.unwatched = watch.unwatched
@@ -75,6 +76,29 @@ extension LifecycleCore {
         self[run: index].traffic.unwatchableSince = now
         if watch.isTransient { self[run: index].traffic.watchAgainAt = now + Self.watchRetry }
         wake(index, pending: nil, for: nil, because: .woken, now)
+    }
+
+    // MARK: Workers that nothing wakes
+
+    /// Whether nothing but a request wakes a suspended worker: it waits for what no other program and no timer causes, such as a
+    /// signal. While that is not known, something does.
+    func onlyRequestsWake(_ index: Int, _ suspended: Suspended) -> Bool {
+        let policy = apps[index].policy
+        guard policy.role == .worker, !policy.expectsRequests, suspended.look == nil, let watch = suspended.watch else {
+            return false
+        }
+        let hasTimers = suspended.timerDue != nil || suspended.pulseDue != nil || suspended.hasSignalTimers
+        if policy.keepsTimers, hasTimers { return false }
+        return !policy.wakesOnTraffic || watch.silent == watch.watched && !watch.isBlind
+    }
+
+    /// Once in a run, when all is known of a suspended worker.
+    mutating func warnIfOnlyRequestsWake(_ index: Int) {
+        guard case .suspended(let suspended)? = apps[index].execution, onlyRequestsWake(index, suspended),
+            !self[run: index].traffic.hadNoWaker, shutdown == nil
+        else { return }
+        self[run: index].traffic.hadNoWaker = true
+        effects.append(.warn(self[run: index].id, .onlyRequestsWake))
     }
 
     // MARK: Input

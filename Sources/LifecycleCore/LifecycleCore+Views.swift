@@ -77,11 +77,13 @@ extension LifecycleCore {
         view.lastInput = run.traffic.lastInput
         view.lastInputAt = run.traffic.lastInputAt
         view.shortestWait = run.traffic.shortestWait
+        view.hadNoWaker = run.traffic.hadNoWaker
         view.processorExcess = run.processor.throttle?.use
         view.throttledSince = run.processor.throttle?.since
         switch app.execution {
         case .suspended(let suspended)?:
             view.watch = suspended.isWatching ? suspended.watch : nil
+            view.onlyRequestsWake = onlyRequestsWake(index, suspended)
             view.heldLocks = run.lockHold?.locks
             view.timerIn = suspended.timerDue.map { max(.zero, $0 - now) }
             view.pulseIn = suspended.pulseDue.map { max(.zero, $0 - now) }

@@ -194,7 +194,9 @@ extension LifecycleCore {
             return wake(index, pending: nil, for: nil, because: .woken, now)
         }
         setTimers(&suspended, index, work, hasClients: look.hasClients, now)
+        suspended.hasSignalTimers = work.hasSignalTimers
         update(index, .suspended(suspended))
+        warnIfOnlyRequestsWake(index)
     }
 
     /// As with any look, a hint refutes what only shows that a program may be at work.

@@ -159,6 +159,14 @@ package struct AppPolicy: Hashable, Sendable {
     package var suspendedMemoryMax: UInt64?
 
     package init() {}
+
+    /// Whether other programs are expected to send requests for it: as clients of its held sockets, or as pushes.
+    package var expectsRequests: Bool { holdsSockets || !backgroundModes.isDisjoint(with: [.push, .fetch]) }
+
+    /// Whether nothing but a request wakes it once it is suspended, whatever its program does (L51).
+    package var onlyRequestsWake: Bool {
+        role == .worker && !wakesOnTraffic && !keepsTimers && !expectsRequests && !exitsOnSuspend
+    }
 }
 
 /// The state an app is launched into (L6).

@@ -109,6 +109,9 @@ package struct InputWatch: Hashable, Sendable {
 
     /// How many descriptors are watched.
     package var watched = 0
+    /// Those among them at which nothing arrives from another program: an event descriptor, a pipe of which the app has both ends, a
+    /// stream that has ended.
+    package var silent = 0
     package var unwatched: [Unwatched] = []
     /// Nothing is watched, although there is something to watch, or a whole process is not watched. Such an app is not left where
     /// its clients do not reach it.
@@ -116,8 +119,9 @@ package struct InputWatch: Hashable, Sendable {
     /// That may be otherwise later: descriptors were short.
     package var isTransient: Bool { !unwatched.contains { $0.problem == .notPermitted } }
 
-    package init(watched: Int = 0, unwatched: [Unwatched] = []) {
+    package init(watched: Int = 0, silent: Int = 0, unwatched: [Unwatched] = []) {
         self.watched = watched
+        self.silent = silent
         self.unwatched = unwatched
     }
 }
@@ -165,6 +169,9 @@ package struct RunWork: Hashable, Sendable {
     package var isOwn = false
     /// Only the processor time was measured (`WorkLookKind.first` and `.brief`).
     package var isBrief = false
+    /// It may have a timer that is due by a signal (setitimer(2), alarm(2), timer_create(2)), at a time that the kernel does not show.
+    /// Found of a frozen app only.
+    package var hasSignalTimers = false
 
     package init(cpu: Duration) { self.cpu = cpu }
 }

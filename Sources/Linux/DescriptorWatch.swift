@@ -82,6 +82,8 @@ package final class DescriptorWatch {
     package private(set) var left = LeftInput()
     /// Their inodes.
     private(set) var ownPipes: Set<UInt64> = []
+    /// Pipes of which a process of the app has the end for writing.
+    private(set) var writtenPipes: Set<UInt64> = []
 
     // MARK: While the watch is made
 
@@ -177,6 +179,8 @@ package final class DescriptorWatch {
     package var descriptor: SharedDescriptor? { epoll?.descriptor }
     /// How many descriptors are watched.
     package var watched: Int { duplicates.count { $0.number >= 0 } }
+    /// Those among them at which nothing will arrive from another program.
+    package var silent: Int { duplicates.count { $0.number >= 0 && $0.isSilent } }
     package var isComplete: Bool { stage == .complete }
     package var isClosed: Bool { stage == .closed }
 
@@ -254,6 +258,7 @@ package final class DescriptorWatch {
         // Also those that are not listed any more.
         while starts.count <= tables.count { starts.append(listed.count) }
         ownPipes = Self.ownPipes(in: listed)
+        writtenPipes = Set(listed.lazy.filter { $0.kind == .pipe && $0.device == 0 && $0.canWrite }.map(\.inode))
         queue = listed.indices.filter { listed[$0].kind.isWatchable }
         onlyListeners = queue.count > space
         stage = .taking

@@ -71,6 +71,8 @@ struct WatchedDescriptor {
     var hadEnd = false
     /// An event descriptor that was readable before, and at the freeze before. That is no input.
     var wasLeft = false
+    /// Nothing will arrive from another program.
+    var isSilent = false
     /// Input waited when it was duplicated.
     var hadInput = false
     /// The app has sent that input to itself, and it was not reported yet.
@@ -155,11 +157,13 @@ extension DescriptorWatch {
             var duplicate = WatchedDescriptor(number, .terminal, holder)
             let now = EpollEvents(rawValue: clinux_poll_now(number, EpollEvents.readable.rawValue))
             duplicate.hadEnd = !now.isDisjoint(with: .ends)
+            duplicate.isSilent = duplicate.hadEnd || !item.canRead
             return .watched(duplicate)
         case .timerfd: return .watched(WatchedDescriptor(number, .timer, holder))
         case .eventfd:
             var duplicate = WatchedDescriptor(number, .event, holder)
             recallEvent(&duplicate)
+            duplicate.isSilent = true
             return .watched(duplicate)
         case .inotify, .pidfd, .device: return .watched(WatchedDescriptor(number, .event, holder))
         case .epoll: return .watched(WatchedDescriptor(number, .epoll, holder))
@@ -212,6 +216,8 @@ extension DescriptorWatch {
             duplicate.isBlocked = true
             duplicate.events.insert(.writable)
         }
+        // A connection to the journal is shut down in this direction.
+        duplicate.isSilent = duplicate.hadEnd && !duplicate.isBlocked
         return .watched(duplicate)
     }
 
@@ -236,6 +242,8 @@ extension DescriptorWatch {
             duplicate.isBlocked = true
             duplicate.events.insert(.writable)
         }
+        let isOwn = item.device == 0 && writtenPipes.contains(item.inode)
+        duplicate.isSilent = (isOwn || duplicate.hadEnd) && !duplicate.isBlocked
         return .watched(duplicate)
     }
 }

@@ -86,6 +86,11 @@ extension AppManifest {
                 ["BackgroundTimeSec", "ExpirationNoticeSec", "TaskExpiring"],
                 "the background time of a worker is not limited")
             warnOfNoEffect(["SuspendDelaySec"], "a worker is suspended when it was idle for IdleSec=")
+            var resolved = self
+            resolved.resolveDefaults()
+            if resolved.policy.onlyRequestsWake, policy.idleTime < longestTimeSpan {
+                warn("Traffic", "once the worker is suspended, \(resolved.policy.whyOnlyRequestsWake)")
+            }
         }
         if !resolvedTraffic { warnOfNoEffect(["WakeThreshold"], "input does not wake the app without Traffic=yes") }
         guard resolvedTraffic || policy.role == .worker else {
@@ -104,6 +109,19 @@ extension AppManifest {
                 "ExitsOnSuspend",
                 "input does not wake the app: with ExitsOnSuspend=yes it is terminated instead of suspended")
         }
+    }
+}
+
+extension AppPolicy {
+    /// Why nothing but a request wakes a worker once it is suspended, and the settings that change that. The end of a sentence.
+    package var whyOnlyRequestsWake: String {
+        let input = wakesOnTraffic ? "it has nothing at which input can arrive" : "its input does not (Traffic=no)"
+        let timers = keepsTimers ? "it has no timer" : "its timers do not (Timers=no)"
+        let settings = [wakesOnTraffic ? nil : "Traffic=yes", keepsTimers ? nil : "Timers=yes"].compactMap { $0 }
+        let remedies = settings.isEmpty ? "ListenStream=" : settings.joined(separator: ", ") + " or ListenStream="
+        return
+            "nothing but a request wakes it: \(input), \(timers), and the daemon holds no socket for it; \(remedies) "
+            + "can change that, and IdleSec=infinity keeps it awake"
     }
 }
 

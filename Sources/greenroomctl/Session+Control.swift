@@ -83,6 +83,7 @@ extension Session {
             // At once: other apps may take longer.
             try show(line + "\n")
             if result.needsReload == true { warnAboutFiles(of: [app]) }
+            for warning in result.warnings { warn("\(escaped(app)): \(escaped(warning))") }
             return true
         } catch {
             report(error)

@@ -33,7 +33,7 @@ extension Session {
             "state", "since", "awake", "suspendsInSeconds", "trafficWakes", "lastInput", "watch", "deferredWake",
             "heldLocks", "shortestWaitSeconds", "timerInSeconds", "pulseInSeconds", "sockets",
             "connectionsWaitingSeconds", "unloadsInSeconds",
-            "launchPostponedSeconds",
+            "launchPostponedSeconds", "wakeProblem",
         ]
         let members = (app.json.objectValue ?? []).filter { keys.contains($0.0) }
         return .object([("app", .string(app.id)), ("why", .string(app.whyAwake))] + members)
@@ -50,7 +50,9 @@ extension Session {
             sheet.add("Awake", reasons.map(awakeLine) + left)
             sheet.add("Watch", app.watchProblems)
         }
-        if app.state == "suspended", let watch = app.watch, watch.onlyPeers != true || !watch.unwatched.isEmpty {
+        if app.state == "suspended", let watch = app.watch,
+            watch.onlyPeers != true || !watch.unwatched.isEmpty || app.wakeProblem != nil
+        {
             sheet.add("Watch", app.wakeConditions)
         }
         sheet.add("Deferred", app.deferredWake.map(\.phrase), .yellow)
@@ -142,6 +144,7 @@ extension AppStatus {
         // Held sockets wake whatever Traffic= says.
         var lines = heldInput.map { ["\($0) wakes it"] } ?? []
         let other = lines.isEmpty ? "a request" : "that or a request"
+        if let wakeProblem { return [wakeProblem] + (watch?.unwatched.map(\.phrase) ?? []) }
         guard let watch else { return lines.isEmpty ? ["only a request wakes it"] : lines }
         if watch.onlyPeers == true {
             lines.append("only \(other) wakes it, or a local peer whose buffer is more than half full")

@@ -146,7 +146,7 @@ extension Session {
     }
 
     /// Not with --json, where standard error has only errors.
-    private func warn(_ text: String) {
+    func warn(_ text: String) {
         guard !wantsJSON else { return }
         let sentence = "Warning: " + text
         let lines = screen.errorWidth.map { wrapped(sentence, to: $0) } ?? [sentence]

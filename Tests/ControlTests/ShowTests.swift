@@ -85,6 +85,24 @@ struct ShowTests {
         #expect(try JSONValue.parse(json.output).arrayValue?.last?["needsReload"]?.boolValue == true)
     }
 
+    @Test("launch, status and idle say that nothing but a request wakes an app (L51)")
+    func onlyRequestsWake() throws {
+        let daemon = try FakeDaemon()
+        let problem = "nothing but a request wakes it: it has no timer; Timers=yes can change that"
+        daemon.answer("Launch", Records.make(Records.done("background")) { $0.warnings = [problem] })
+        #expect(try daemon.run("launch", "worker1").errors == "Warning: worker1: \(problem)\n")
+        #expect(try daemon.run("launch", "worker1", "--json").errors.isEmpty)
+        daemon.answer(
+            "Status",
+            Records.make(Records.idleWorker) {
+                $0.wakeProblem = problem
+                $0.watch?.onlyPeers = true
+                $0.watch?.unwatched = []
+            })
+        #expect(try daemon.run("status", "worker1").output.contains("Watch: \(problem)\n"))
+        #expect(try daemon.run("idle", "worker1").output.hasSuffix("  \(problem)\n"))
+    }
+
     @Test("cat prints each file after its path, and says that one has changed")
     func cat() throws {
         let daemon = try FakeDaemon()

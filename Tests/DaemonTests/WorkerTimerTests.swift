@@ -81,4 +81,36 @@ struct WorkerTimerTests {
         }
         try client.exchange([2])
     }
+
+    @Test(
+        "the log, status and the answer to a launch say that nothing but a request wakes a worker (L51)",
+        arguments: ["signal.pause()", "os.waitpid(os.fork() or signal.pause(), 0)", "os.read(os.pipe()[0], 1)"])
+    func onlyRequestsWake(wait: String) throws {
+        let stage = try stage("listener.close()\npublish(sys.argv[1], '1')\n\(wait)")
+        _ = try stage.launch()
+        try stage.suspended()
+        let sentence =
+            "nothing but a request wakes it: it has nothing at which input can arrive, it has no timer, and the daemon "
+            + "holds no socket for it; ListenStream= can change that, and IdleSec=infinity keeps it awake"
+        try stage.daemon.eventually("status says so") {
+            try stage.daemon.status("server")["wakeProblem"]?.stringValue == sentence
+        }
+        #expect(TestDaemon.text(of: stage.daemon.root + "/log").contains("server: it is suspended, and \(sentence)\n"))
+        let again = try stage.daemon.launch("server")
+        #expect(again["warnings"]?.arrayValue?.first?.stringValue == "once it is suspended, \(sentence)")
+    }
+
+    @Test(
+        "a worker that input or a timer wakes is not warned of (L51)",
+        arguments: [
+            "run()", "listener.close(); time.sleep(3600)", "listener.close(); signal.alarm(3600); signal.pause()",
+        ])
+    func wakes(program: String) throws {
+        let stage = try stage("signal.signal(signal.SIGALRM, print)\npublish(sys.argv[1], '1')\n\(program)")
+        _ = try stage.launch()
+        try stage.suspended()
+        try stage.daemon.eventually("it is watched") { try stage.daemon.status("server")["watch"] != nil }
+        #expect(try stage.daemon.status("server")["wakeProblem"] == nil)
+        #expect(!TestDaemon.text(of: stage.daemon.root + "/log").contains("nothing but a request"))
+    }
 }

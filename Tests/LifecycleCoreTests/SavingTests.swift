@@ -53,7 +53,7 @@ struct SavingTests {
         var work = RunWork(cpu: .seconds(1))
         (work.isRunnable, work.hasNewProcesses, work.wait, work.isIncomplete) = (true, true, .unreadable, true)
         (work.isOwn, work.isBrief, work.tick, work.traffic) = (true, true, .seconds(2), .seconds(3))
-        (work.unread, work.unsent, work.connections) = (3, 4, 6)
+        (work.unread, work.unsent, work.connections, work.hasSignalTimers) = (3, 4, 6, true)
         (work.detail, work.due) = ("thread 7 (writer) is in write(2)", Instant(sinceOrigin: .seconds(70)))
         let blank = Mirror(reflecting: RunWork.blank).children
         for (field, unset) in zip(Mirror(reflecting: work).children, blank) {

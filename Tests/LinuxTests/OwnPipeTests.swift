@@ -63,6 +63,18 @@ struct OwnPipeTests {
         #expect(try watch.input().bytes == 3)
     }
 
+    @Test(
+        "what the app alone can write to brings nothing from another program (L51)",
+        arguments: [("own-pipe", true), ("eventfd", true), ("pipe", false), ("tcp", false), ("listener", false)])
+    func silent(kind: String, isSilent: Bool) throws {
+        let holder = try DescriptorHolder(kind)
+        defer { holder.end() }
+        try holder.freeze()
+        let watch = try holder.watch()
+        #expect(watch.watched > 0)
+        #expect((watch.silent == watch.watched) == isSilent)
+    }
+
     @Test("a pipe that another process writes to wakes at each freeze (L50)")
     func otherPipe() throws {
         let holder = try DescriptorHolder("pipe")

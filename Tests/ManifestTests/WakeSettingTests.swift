@@ -71,6 +71,26 @@ struct WakeSettingTests {
             ])
     }
 
+    @Test("a worker that nothing but a request wakes, whatever its program does, is a warning (L51)")
+    func onlyRequestsWake() throws {
+        func lines(_ settings: String...) throws -> [String] {
+            let all = ["Role=worker", "[Lifecycle]", "Timers=no", "[Wake]", "Traffic=no"] + settings
+            return try read(manifest("App", all.joined(separator: "\n"))).lines
+        }
+        #expect(
+            try lines() == [
+                "a.app:8:1: warning: once the worker is suspended, nothing but a request wakes it: its input does not "
+                    + "(Traffic=no), its timers do not (Timers=no), and the daemon holds no socket for it; Traffic=yes, "
+                    + "Timers=yes or ListenStream= can change that, and IdleSec=infinity keeps it awake"
+            ])
+        for other in [
+            "ListenStream=80", "Traffic=yes", "[Lifecycle]\nTimers=yes", "[Lifecycle]\nIdleSec=infinity",
+            "[Lifecycle]\nBackgroundModes=push",
+        ] {
+            #expect(try lines(other) == [], "\(other)")
+        }
+    }
+
     @Test("IdleCPU= is a percentage of one processor with at most one decimal (L51)")
     func idleCPU() throws {
         #expect(try accepted("Lifecycle", "").policy.idleProcessorShare == 10)

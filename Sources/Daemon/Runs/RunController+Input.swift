@@ -69,7 +69,8 @@ struct LeftInputRecord {
 
 extension InputWatch {
     init(_ watch: DescriptorWatch) {
-        self.init(watched: watch.watched, unwatched: watch.unwatched.map { Unwatched($0) })
+        self.init(
+            watched: watch.watched, silent: watch.silent, unwatched: watch.unwatched.map { Unwatched($0) })
     }
 }
 

@@ -61,11 +61,12 @@ extension RunController: NotifySocketDelegate {
         }
     }
 
-    /// Logs what the core found to have no effect.
+    /// Logs what the core found.
     func warn(_ warning: AppWarning) {
         switch warning {
         case .taskNotOpen(let name): socket.warn("X_GREENROOM_END_TASK=\(name): no task of this name is open")
         case .unknownWake(let id): socket.warn("X_GREENROOM_WAKE_ID=\(id): the app had no wake with this number")
+        case .onlyRequestsWake: logWarning("it is suspended, and \(manifest.policy.whyOnlyRequestsWake)")
         }
     }
 

@@ -46,6 +46,7 @@ extension InputWatch: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.sparse(1, &watched)
         try coder.list(2, &unwatched, upTo: Self.maximumUnwatched)
+        try coder.sparse(3, &silent)
     }
 }
 
@@ -80,6 +81,7 @@ extension RunWork: SavedRecord {
         try coder.optional(16, &tick)
         try coder.optional(17, &traffic)
         try coder.optional(18, &due)
+        try coder.flag(19, &hasSignalTimers)
     }
 }
 
@@ -105,6 +107,7 @@ extension Suspended: SavedRecord {
         try coder.optional(6, &look)
         try coder.optional(7, &timerDue)
         try coder.optional(8, &pulseDue)
+        try coder.flag(9, &hasSignalTimers)
     }
 }
 
@@ -133,6 +136,7 @@ extension Traffic: SavedRecord {
         try coder.optional(10, &momentSince)
         try coder.optional(11, &pulseTime)
         try coder.optional(12, &detail)
+        try coder.flag(13, &hadNoWaker)
     }
 
     package var fault: String? {

@@ -4,6 +4,8 @@ struct Suspended: Hashable, Sendable {
     var isWatching = false
     /// A worker is looked at once more when it is frozen: it may have done something after the last look. `nil`: it was, or need not be.
     @Rare var look: WorkLook? = nil
+    /// It may have a timer that is due by a signal, at a time that is not known.
+    var hasSignalTimers = false
     /// What the daemon watches; `nil`: it has not said yet.
     var watch: InputWatch?
     /// Input that has not woken it: less than `WakeThreshold=`.
@@ -35,6 +37,8 @@ struct Traffic: Hashable, Sendable {
     var awakeUntil: Instant?
     /// Its descriptors cannot be watched: it is left awake, until its end or until another daemon tries again.
     var isUnwatchable = false
+    /// It was suspended while nothing but a request would have woken it.
+    var hadNoWaker = false
     /// Since when; `nil`: they can be watched, or an earlier release has recorded it without the time. Saved with the run.
     var unwatchableSince: Instant?
     /// When it may be suspended again, to watch them.
