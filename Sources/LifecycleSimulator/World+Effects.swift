@@ -54,7 +54,8 @@ extension World {
             if attempt != run.attempt { return "thaw \(attempt) comes after freeze \(run.attempt)" }
         case .kill:
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
-        case .inspect where delivered.hasExited && run.killedAt == nil:
+        case .inspect where delivered.hasExited && run.killedAt == nil,
+            .measureSize where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
         case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .watchInput,
             .measureWork, .measureProcessor, .limitProcessor, .measureSize:
