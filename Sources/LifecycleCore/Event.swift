@@ -118,6 +118,8 @@ package enum RunEvent: Hashable, Sendable {
     case heartbeat
     /// `WATCHDOG=trigger`: the app asks to be treated as if it had missed a heartbeat.
     case heartbeatGivenUp
+    /// `WATCHDOG_USEC=`: the time between heartbeats for the rest of the run, instead of `WatchdogSec=`; zero: none is expected.
+    case heartbeatTimeChanged(to: Duration)
     /// `STOPPING=1`: the app is about to end by itself.
     case stopping
     /// `MAINPID=`: another process of the app is the main process now.

@@ -11,7 +11,7 @@ extension LifecycleCore {
             returnToForeground(index)
         }
         deliverNotifications(index, inForeground: true)
-        let watchdog = begin(index, .watchdog, apps[index].policy.watchdog, now)
+        let watchdog = begin(index, .watchdog, heartbeatTime(index), now)
         change(index, to: .foreground(Foreground(watchdog: watchdog)), reason, now)
         openURLs(index)
         becomeActiveIfUninterrupted(index, reason, now)
@@ -71,11 +71,38 @@ extension LifecycleCore {
         update(index, .foreground(foreground))
     }
 
-    /// As if the heartbeat had been missed, whether or not the manifest asks for one: systemd's `WATCHDOG=trigger`.
+    /// How long the app may be in the foreground without a heartbeat; `nil`: for any time.
+    private func heartbeatTime(_ index: Int) -> Duration? {
+        let time = storage(index).run.heartbeatTime ?? apps[index].policy.watchdog
+        return time == .zero ? nil : time
+    }
+
+    /// As with systemd, the time counts from the message on.
+    mutating func heartbeatTimeChanged(_ index: Int, _ time: Duration, _ now: Instant) {
+        guard apps[index].ending == nil else { return }
+        self[run: index].heartbeatTime = time
+        guard case .foreground(var foreground)? = apps[index].execution else { return }
+        if foreground.watchdog?.allowed == time { return heartbeat(index, now) }
+        cancel(index, foreground.watchdog)
+        foreground.watchdog = begin(index, .watchdog, heartbeatTime(index), now)
+        update(index, .foreground(foreground))
+    }
+
+    /// Whether or not heartbeats are expected, and in every state in which the app is to run on: systemd's `WATCHDOG=trigger`.
     mutating func heartbeatGivenUp(_ index: Int, _ now: Instant) {
-        guard case .foreground(let foreground)? = apps[index].execution else { return }
-        let deadline = foreground.watchdog ?? begin(index, .watchdog, .zero, now)
-        if let deadline { miss(index, deadline, cpu: nil, now) }
+        switch apps[index].phase {
+        case .notRunning, .terminating, .ending: return
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
+        }
+        if case .foreground(var foreground)? = apps[index].execution {
+            cancel(index, foreground.watchdog)
+            foreground.watchdog = nil
+            update(index, .foreground(foreground))
+        }
+        guard let deadline = begin(index, .watchdog, .zero, now) else { return }
+        let use = deadlineUse(index, deadline, cpu: nil, now)
+        kill(
+            index, .missedDeadline(use), .missedDeadline, reporting: .deadlineMissed(apps[index].id, .watchdog), now)
     }
 }
 

@@ -269,6 +269,7 @@ extension Receipt.DeadlineUse {
         case .terminate: "exceeded its terminate deadline (\(allowedTime))"
         case .backgroundTime: "exceeded its background time (\(allowed.timeSpan))"
         case .wake: "exceeded the time of its wake (\(allowed.timeSpan))"
+        case .watchdog where allowed == .zero: "reported an internal error (WATCHDOG=trigger)"
         case .watchdog: "sent no heartbeat (WATCHDOG=1) for \(allowed.timeSpan)"
         case .thaw: "did not run again within \(allowed.timeSpan) of its thaw"
         }

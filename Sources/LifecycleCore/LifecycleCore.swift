@@ -167,6 +167,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .wakeCompleted(let result, let id): wakeCompleted(index, result, id, now)
         case .heartbeat: heartbeat(index, now)
         case .heartbeatGivenUp: heartbeatGivenUp(index, now)
+        case .heartbeatTimeChanged(let time): heartbeatTimeChanged(index, time, now)
         case .stopping: stopping(index, now)
         case .mainProcessChanged(let pid):
             self[run: index].pid = pid

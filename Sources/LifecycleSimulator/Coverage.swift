@@ -11,7 +11,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         thawed, inspected,
         exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
-    case heartbeatGivenUp, stopping, mainProcessChanged
+    case heartbeatGivenUp, heartbeatTimeChanged, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
@@ -69,6 +69,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .wakeCompleted: self = .wakeCompleted
         case .heartbeat: self = .heartbeat
         case .heartbeatGivenUp: self = .heartbeatGivenUp
+        case .heartbeatTimeChanged: self = .heartbeatTimeChanged
         case .stopping: self = .stopping
         case .mainProcessChanged: self = .mainProcessChanged
         case .reattached: self = .reattached

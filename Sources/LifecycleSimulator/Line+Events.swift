@@ -141,6 +141,7 @@ extension Line {
         case .wakeCompleted(let result, let id): addCompletion(result.rawValue, id)
         case .heartbeat: add(" sends a heartbeat")
         case .heartbeatGivenUp: add(" gives up its heartbeat")
+        case .heartbeatTimeChanged(let time): add(" sends a heartbeat from now on each ", time)
         case .stopping: add(" is about to end")
         case .mainProcessChanged(let pid):
             add(" has main process ")

@@ -108,7 +108,7 @@ extension World {
             .inputArrived, .workMeasured, .processorMeasured:
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
-            .heartbeatGivenUp, .stopping, .terminationAnswered, .idleHinted:
+            .heartbeatGivenUp, .heartbeatTimeChanged, .stopping, .terminationAnswered, .idleHinted:
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event

@@ -11,6 +11,8 @@ package enum NotifyMessage: Equatable, Sendable {
     case watchdog
     /// The app asks to be treated as if its watchdog timeout had elapsed.
     case watchdogTrigger
+    /// The time between heartbeats from now on; zero: none is expected.
+    case watchdogTime(Duration)
     case extendTimeout(Duration)
     /// Store the descriptors of the datagram under this name.
     case storeDescriptors(name: String)
@@ -42,6 +44,8 @@ package struct NotifyDatagram: Equatable, Sendable {
     package var messages: [NotifyMessage] = []
     /// The assignments that are not valid, a sentence each.
     package var warnings: [String] = []
+    /// Keys that systemd defines and that have no effect here, each once (`whyIgnored`).
+    package var ignoredKeys: [String] = []
     /// Keys that are neither known nor systemd's, each once, at most `maximumWarnings`: they may be typing errors.
     package var unknownKeys: [String] = []
     /// The number of lines, whatever they contain: a line costs the receiver work also if it is ignored.
@@ -58,21 +62,24 @@ package struct NotifyDatagram: Equatable, Sendable {
 
     /// The keys that have an effect.
     package static let keys = [
-        "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "EXTEND_TIMEOUT_USEC", "FDSTORE",
-        "FDSTOREREMOVE",
+        "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "WATCHDOG_USEC",
+        "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
         "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID", "X_GREENROOM_IDLE",
     ]
-    /// Keys that systemd defines, and whose effect a program does not need (sd_notify(3), systemd 258).
-    fileprivate static let otherKeys: Set<String> = [
-        "RELOADING", "MONOTONIC_USEC", "FDPOLL", "BUSERROR", "VARLINKERROR", "EXIT_STATUS", "INVOCATION_ID",
+    /// Keys of sd_notify(3) (systemd 258) that need no answer. MONOTONIC_USEC= belongs to RELOADING=1, and FDPOLL=0 asks for what is
+    /// done in any case. INVOCATION_ID= is for systemd itself.
+    fileprivate static let otherKeys: Set<String> = ["MONOTONIC_USEC", "FDPOLL", "INVOCATION_ID"]
+    /// Keys of sd_notify(3) that have no effect, with what counts here instead.
+    private static let ignored: [String: String] = [
+        "RELOADING": "the state of an app does not show that it reloads", "BUSERROR": "ERRNO= and STATUS= are shown",
+        "VARLINKERROR": "ERRNO= and STATUS= are shown", "EXIT_STATUS": "the exit status of the main process counts",
+        "NOTIFYACCESS": "NotifyAccess= of the manifest counts", "MAINPIDFD": "MAINPID= names the main process",
+        "MAINPIDFDID": "MAINPID= names the main process", "RESTART_RESET": "Relaunch= has intervals of its own",
     ]
-    /// Keys that systemd defines, with what counts here instead: a program that relies on one may be killed.
-    fileprivate static let ignoredKeys: [String: String] = [
-        "WATCHDOG_USEC": "the time of WatchdogSec= counts", "NOTIFYACCESS": "NotifyAccess= of the manifest counts",
-        "MAINPIDFD": "MAINPID= names the main process", "MAINPIDFDID": "MAINPID= names the main process",
-        "RESTART_RESET": "Relaunch= has intervals of its own",
-    ]
+
+    /// What counts instead of a key that systemd defines, as the end of a sentence; `nil`: the key has an effect, or is not systemd's.
+    package static func whyIgnored(_ key: String) -> String? { ignored[key] }
 
     /// - Parameter bytes: the whole datagram. One that the receiver has truncated must have more than `maximumSize` bytes.
     package init(_ bytes: [UInt8]) {
@@ -93,6 +100,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         for line in lines { reader.read(line) }
         messages = reader.finished()
         warnings = reader.warnings
+        ignoredKeys = reader.ignoredKeys
         unknownKeys = reader.unknownKeys
         if reader.unreported > 0 {
             warnings.append("\(reader.unreported) more assignments of the message are not valid.")
@@ -121,6 +129,7 @@ private struct NotifyReader {
     private(set) var warnings: [String] = []
     /// How many more there would be.
     private(set) var unreported = 0
+    private(set) var ignoredKeys: [String] = []
     /// At most `NotifyDatagram.maximumWarnings`.
     private(set) var unknownKeys: [String] = []
     private var messages: [NotifyMessage] = []
@@ -133,7 +142,7 @@ private struct NotifyReader {
     private var wakeID: UInt64?
 
     private static let single: Set<String> = [
-        "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
+        "STATUS", "ERRNO", "MAINPID", "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
         "X_GREENROOM_IDLE",
     ]
 
@@ -169,6 +178,9 @@ private struct NotifyReader {
         // PID_MAX_LIMIT of 64 bit kernels (include/linux/threads.h).
         case "MAINPID": readNumber(key, value, 1...4_194_304) { .mainPID(Int32($0)) }
         case "WATCHDOG": readWatchdog(value)
+        // As in systemd, 0 and the largest number (USEC_INFINITY) end the watchdog.
+        case "WATCHDOG_USEC":
+            readNumber(key, value, 0...UInt64.max) { .watchdogTime($0 > UInt64(Int64.max) ? .zero : .microseconds($0)) }
         case "EXTEND_TIMEOUT_USEC": readNumber(key, value, 1...UInt64(Int64.max)) { .extendTimeout(.microseconds($0)) }
         case "FDSTORE": if isOne(key, value) { stores = true }
         case "FDSTOREREMOVE": if isOne(key, value) { removes = true }
@@ -187,7 +199,10 @@ private struct NotifyReader {
     }
 
     private mutating func recordUnknown(_ key: String) {
-        if let instead = NotifyDatagram.ignoredKeys[key] { return warn("\(key)= was ignored: \(instead)") }
+        if NotifyDatagram.whyIgnored(key) != nil {
+            if !ignoredKeys.contains(key) { ignoredKeys.append(key) }
+            return
+        }
         guard unknownKeys.count < NotifyDatagram.maximumWarnings, !NotifyDatagram.otherKeys.contains(key),
             !unknownKeys.contains(key)
         else { return }

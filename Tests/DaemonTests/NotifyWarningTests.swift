@@ -72,7 +72,7 @@ struct NotifyWarningTests {
 
     @Test("an app without a mistake has no warning in its status")
     func none() throws {
-        let daemon = try start("say X_GREENROOM_BEGIN_TASK=a say X_GREENROOM_END_TASK=a say RELOADING=1 say X_OTHER=1")
+        let daemon = try start("say X_GREENROOM_BEGIN_TASK=a say X_GREENROOM_END_TASK=a say FDPOLL=0 say X_OTHER=1")
         #expect(try daemon.status("photos")["lastWarning"] == nil)
     }
 

@@ -210,11 +210,52 @@ struct ForegroundTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("WATCHDOG=trigger counts as a missed heartbeat, even without WatchdogSec=")
-    func trigger() throws {
-        let harness = Harness("photos")
-        harness.launch("photos")
+    @Test(
+        "WATCHDOG=trigger counts as a missed heartbeat in every state, even without WatchdogSec=",
+        arguments: [AppState.launching, .active, .background, .suspended], [nil, Duration.seconds(10)])
+    func trigger(state: AppState, time: Duration?) throws {
+        let harness = Harness("photos") {
+            $0.watchdog = time
+            if state == .launching { $0.readiness = .notified }
+        }
+        if state == .launching { harness.behave("photos") { $0.launching = .executes } }
+        harness.request("photos", .launch(.foreground, reason: .user, url: nil))
+        if state == .background || state == .suspended { harness.background("photos") }
+        if state == .suspended { harness.suspend("photos") }
+        #expect(harness.state("photos") == state)
         harness.handle(.run(harness.run("photos"), .heartbeatGivenUp))
-        #expect(try harness.receipt("photos").code == 0x8bad_f00d)
+        let receipt = try harness.receipt("photos")
+        #expect(receipt.code == 0x8bad_f00d)
+        #expect(receipt.explanation == "Killed: reported an internal error (WATCHDOG=trigger).")
+    }
+
+    @Test("WATCHDOG_USEC= counts instead of WatchdogSec= for the rest of the run, from the message on", arguments: [nil, 10])
+    func watchdogChanged(configured: Int?) throws {
+        let harness = Harness("photos") { $0.watchdog = configured.map { .seconds($0) } }
+        harness.launch("photos")
+        harness.advance(.seconds(9))
+        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .seconds(20))))
+        harness.advance(.milliseconds(19_999))
+        // The same again is a heartbeat.
+        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .seconds(20))))
+        harness.advance(.milliseconds(19_999))
+        #expect(harness.state("photos") == .active)
+        harness.background("photos")
+        harness.advance(.seconds(100))
+        harness.activate("photos")
+        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .zero)))
+        harness.advance(.seconds(100))
+        #expect(harness.state("photos") == .active)
+        harness.background("photos")
+        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .seconds(5))))
+        harness.activate("photos")
+        harness.advance(.seconds(5))
+        #expect(try harness.receipt("photos").explanation.hasPrefix("Killed: sent no heartbeat (WATCHDOG=1) for 5s"))
+        // The next run has what the manifest says.
+        harness.launch("photos")
+        harness.advance(.milliseconds(9999))
+        #expect(harness.state("photos") == .active)
+        harness.advance(.milliseconds(1))
+        #expect((harness.state("photos") == .active) == (configured == nil))
     }
 }

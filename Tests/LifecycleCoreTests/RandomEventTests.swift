@@ -161,6 +161,7 @@ struct RandomEventTests {
             .run(run, .taskEnded(name: "b")), .run(run, .timeoutExtended(by: .seconds(8))),
             .run(run, .wakeCompleted(.newData)),
             .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),
+            .run(run, .heartbeatTimeChanged(to: random.pick([.zero, .seconds(20)]))),
             .run(run, .attached([.openURL, .willSuspend, .didResume])),
             .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
             .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),

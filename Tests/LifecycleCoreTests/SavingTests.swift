@@ -174,6 +174,7 @@ struct SavingTests {
             .run(run, .taskEnded(name: "")), .run(run, .timeoutExtended(by: .microseconds(Int64.max))),
             .run(run, .wakeCompleted(.noData)), .run(run, .wakeCompleted(.failed, id: 17)),
             .run(run, .heartbeat), .run(run, .heartbeatGivenUp),
+            .run(run, .heartbeatTimeChanged(to: .microseconds(Int64.max))),
             .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
             .run(run, .attached([.didEnterBackground, .didResume])), .run(run, .attached([])),
             .run(run, .notified(.willResignActive(.interruption), delivered: true, cpu: .zero)),

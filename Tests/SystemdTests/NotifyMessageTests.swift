@@ -97,8 +97,11 @@ struct NotifyMessageTests {
         // Unknown keys are ignored; a line without "=" causes a warning.
         Row("MONOTONIC_USEC=1\nRELOADING=1\nX_OTHER=1\n=1\nready=1", []),
         // Keys of systemd that a program may rely on.
-        Row("WATCHDOG_USEC=5\nREADY=1", [.ready], "WATCHDOG_USEC= was ignored: the time of WatchdogSec= counts."),
-        Row("NOTIFYACCESS=all", [], "NOTIFYACCESS= was ignored: NotifyAccess= of the manifest counts."),
+        Row("NOTIFYACCESS=all\nREADY=1", [.ready]),
+        Row("WATCHDOG_USEC=5\nREADY=1", [.watchdogTime(.microseconds(5)), .ready]),
+        Row("WATCHDOG_USEC=0", [.watchdogTime(.zero)]),
+        Row("WATCHDOG_USEC=18446744073709551615", [.watchdogTime(.zero)]),
+        Row("WATCHDOG_USEC=5s", [], "WATCHDOG_USEC=5s: expected a whole number from 0 to 18446744073709551615."),
         Row("READY", [], "'READY' is not an assignment (KEY=VALUE)."),
         Row("READY=1\r\nSTOPPING=1", [.stopping], "READY=1\u{FFFD}: expected 1."),
         Row("STATUS=\u{301}x", [.status("\u{301}x")]),
@@ -127,6 +130,26 @@ struct NotifyMessageTests {
         let long = String(repeating: "K", count: 65) + "=1"
         #expect(NotifyDatagram(Array(long.utf8)).unknownKeys.isEmpty)
         for key in NotifyDatagram.keys { #expect(NotifyDatagram(Array("\(key)=1".utf8)).unknownKeys.isEmpty) }
+    }
+
+    @Test("each key of sd_notify(3) has an effect, or is listed once with the reason why it has none")
+    func ignoredKeys() {
+        // systemd 258, without keys that are part of another one: MONOTONIC_USEC=, FDNAME=, FDPOLL=.
+        let all = [
+            "READY=1", "RELOADING=1", "STOPPING=1", "STATUS=a", "NOTIFYACCESS=all", "ERRNO=2", "BUSERROR=a.b",
+            "VARLINKERROR=a.b", "EXIT_STATUS=3", "MAINPID=4711", "MAINPIDFD=1", "MAINPIDFDID=17", "WATCHDOG=1",
+            "WATCHDOG=trigger", "WATCHDOG_USEC=20000000", "EXTEND_TIMEOUT_USEC=5", "FDSTORE=1",
+            "FDSTOREREMOVE=1\nFDNAME=a", "BARRIER=1", "RESTART_RESET=1",
+        ]
+        for text in all {
+            let read = NotifyDatagram(Array(text.utf8))
+            let repeated = NotifyDatagram(Array((text == "BARRIER=1" ? text : text + "\n" + text).utf8))
+            #expect(read.unknownKeys.isEmpty && read.warnings.isEmpty, "\(text)")
+            #expect(read.messages.isEmpty == (read.ignoredKeys.count == 1), "\(text)")
+            #expect(repeated.ignoredKeys == read.ignoredKeys)
+            for key in read.ignoredKeys { #expect(NotifyDatagram.whyIgnored(key) != nil) }
+        }
+        #expect(NotifyDatagram.whyIgnored("READY") == nil)
     }
 
     @Test("a datagram that is not UTF-8 is refused")

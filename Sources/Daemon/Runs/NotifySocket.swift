@@ -33,6 +33,8 @@ final class NotifySocket {
     private var pause: Systemd.Timer?
     private var window = Window()
     private var warnings = NotifyWarningLimit()
+    /// Keys of systemd's that have no effect, of which the run was warned. A program sends them each time.
+    private var warnedKeys: Set<String> = []
     /// Logs how many warnings were not logged.
     private var omission: Systemd.Timer?
     weak var delegate: (any NotifySocketDelegate)?
@@ -171,6 +173,9 @@ final class NotifySocket {
             let parsed = NotifyDatagram(datagram.bytes)
             window.messages += max(0, parsed.lines - 1) + datagram.bytes.count / Self.bytesPerLine
             for problem in parsed.warnings { warn(problem) }
+            for key in parsed.ignoredKeys where warnedKeys.insert(key).inserted {
+                warn("\(key)= was ignored: \(NotifyDatagram.whyIgnored(key) ?? "")")
+            }
             for key in parsed.unknownKeys { if let problem = notifyKeyProblem(key) { warn(problem) } }
             delegate?.received(parsed.messages, &datagram.descriptors, from: sender)
         } catch {

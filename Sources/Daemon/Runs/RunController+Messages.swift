@@ -48,6 +48,7 @@ extension RunController: NotifySocketDelegate {
         case .mainPID(let pid): changeMainProcess(to: pid)
         case .watchdog: send(.heartbeat)
         case .watchdogTrigger: send(.heartbeatGivenUp)
+        case .watchdogTime(let time): send(.heartbeatTimeChanged(to: time))
         case .idle(let isIdle): send(.idleHinted(isIdle))
         case .extendTimeout(let time): send(.timeoutExtended(by: time))
         case .background: send(.backgroundEntered)

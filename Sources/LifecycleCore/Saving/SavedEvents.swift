@@ -91,6 +91,7 @@ extension RunEvent: SavedUnion {
         case .attached(let handled): writer.put(case: 50, UInt64(handled.rawValue))
         case .terminationAnswered: writer.put(case: 51)
         case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
+        case .heartbeatTimeChanged(let time): writer.put(case: 62, time)
         case .sizeMeasured(let bytes, let estimate): writer.put(case: 61, SavedSize(bytes), SavedSize(estimate))
         }
     }
@@ -143,6 +144,7 @@ extension RunEvent: SavedUnion {
             self = .frozen(
                 attempt: try values.next(), memory: try values.nextSize(), uncertainty: try values.nextSize())
         case 61: self = .sizeMeasured(bytes: try values.nextSize(), estimate: try values.nextSize())
+        case 62: self = .heartbeatTimeChanged(to: try values.next())
         default: return nil
         }
     }

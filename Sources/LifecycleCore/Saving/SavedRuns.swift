@@ -166,6 +166,7 @@ extension Run: SavedRecord {
         self.handled = HandledNotices(rawValue: UInt32(truncatingIfNeeded: handled))
         try coder.optional(28, &sleptSince)
         try coder.optional(29, &idleHint)
+        try coder.optional(30, &heartbeatTime)
         // The size of most runs is exact.
         let isCertain = size == SizeRecord(estimate: memory) || size == SizeRecord()
         var uncertain = isCertain ? nil : size

@@ -160,6 +160,8 @@ struct Run: Hashable, Sendable {
     var sleptSince: Instant?
     /// When the app said that it has nothing to do until something arrives; `nil`: it did not, or something has arrived.
     var idleHint: Instant?
+    /// `WATCHDOG_USEC=`: counts instead of `WatchdogSec=`; zero: no heartbeat is expected; `nil`: the app has said nothing.
+    @Rare var heartbeatTime: Duration? = nil
     /// What the app does in the background now is not what a user asked for (L53). The next request of a user changes that.
     var isUnrequested = false
     /// Why the kernel killed it; `nil`: it did not.
