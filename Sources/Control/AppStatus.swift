@@ -17,6 +17,8 @@ package struct AppStatus: Record {
     package var residentBytes: UInt64?
     /// What of it is in swap. Absent where it was not measured.
     package var swappedBytes: UInt64?
+    /// What the app has stored in memory for its next launch (`FDSTORE=1`), whether it runs or not. Absent if that is nothing.
+    package var storedBytes: UInt64?
     package var tasks: [TaskStatus] = []
     /// The wakes that are open, oldest first; absent where there is none.
     package var wakes: [WakeStatus]?
@@ -97,6 +99,7 @@ package struct AppStatus: Record {
         .required("id", \.id), .required("name", \.name), .required("state", \.state), .process("pid", \.pid),
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
+        .optional("storedBytes", \.storedBytes),
         .required("tasks", \.tasks), .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
         .optional("lastInput", \.lastInput), .optional("watch", \.watch), .list("sockets", \.sockets),

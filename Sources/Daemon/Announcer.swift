@@ -267,6 +267,8 @@ extension ControlService {
     /// Reads the memory of an app as `memory(of:in:)` does. Its parts are unknown for an app that was suspended by an
     /// earlier daemon.
     func setMemory(_ status: inout AppStatus, _ view: AppView, in scan: ProcessScan?) {
+        let stored = context.stored.bytes(of: view.id)
+        if stored > 0 { status.storedBytes = stored }
         guard let run = view.run.flatMap({ context.runs[$0] }) else { return }
         let measured = run.isFrozen ? run.frozenFootprint : run.measureMemory(in: scan)?.footprint
         status.memoryBytes = run.isFrozen ? view.memory : measured?.bytes ?? 0

@@ -72,7 +72,8 @@ final class MemorySampler {
     }
 
     private func finish() {
-        let reading = context.memory.read().reading(sizes)
+        var reading = context.memory.read().reading(sizes)
+        reading.stored = context.stored.bytes { context.runs[$0] == nil }
         isMeasuring = false
         scan = nil
         sizes = []

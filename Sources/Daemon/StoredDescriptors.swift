@@ -11,10 +11,26 @@ final class StoredDescriptors {
         var descriptor: SharedDescriptor
         /// Identifies the descriptor for the next daemon.
         var serial: UInt64
+        /// What it has in memory, as it was measured last.
+        var bytes: UInt64
+
+        init(_ name: String, _ descriptor: SharedDescriptor, _ serial: UInt64) {
+            (self.name, self.descriptor, self.serial) = (name, descriptor, serial)
+            bytes = MemoryFile.memory(descriptor.descriptor)
+        }
+
+        /// The app can write to it as long as it has the file open.
+        mutating func measure() { bytes = MemoryFile.memory(descriptor.descriptor) }
+
+        /// Whether the bytes count for `maximumBytesPerApp`. States and snapshots have limits of their own.
+        var isLimited: Bool { StoredDescriptors.sizeLimits[name] == nil }
     }
 
     /// The most descriptors of one app. systemd's services rarely set `FileDescriptorStoreMax=` to more.
     static let maximumPerApp = 64
+    /// The most bytes in memory of the memfds of one app, beside its state and snapshot: they take memory also while the app does not
+    /// run, and no kill gives it back. It is eight times the largest snapshot.
+    static let maximumBytesPerApp: UInt64 = 64 << 20
     /// The restoration state and the snapshot: memfds of at most 1 MiB and 8 MiB.
     static let state = "state"
     static let snapshot = "snapshot"
@@ -77,14 +93,56 @@ final class StoredDescriptors {
         if !isState, let reason = check.reasonToRefuse(descriptor.descriptor) {
             return .refused("FDNAME=\(name) was refused: \(reason); accepted are \(DescriptorCheck.accepted)")
         }
+        let entry = Entry(name, descriptor, lastSerial + 1)
+        if entry.isLimited, entry.bytes > 0, let reason = excess(of: measured(app) + entry.bytes) {
+            return .refused("FDNAME=\(name) was refused: \(reason)")
+        }
         lastSerial += 1
-        let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
         entries[app, default: []].append(entry)
         let (written, problem) = persist(entry, of: app)
         // The previous one is removed when this one is safe.
         if isState { remove(of: app) { $0.name == name && $0.serial != entry.serial } }
         return .stored(written: written, problem: problem)
     }
+
+    // MARK: Memory
+
+    /// What counts for `maximumBytesPerApp` now.
+    private func measured(_ app: AppID) -> UInt64 {
+        guard var own = entries[app] else { return 0 }
+        for index in own.indices { own[index].measure() }
+        entries[app] = own
+        return own.reduce(0) { $0 + ($1.isLimited ? $1.bytes : 0) }
+    }
+
+    /// The end of a sentence; `nil`: it is not too much.
+    private func excess(of bytes: UInt64) -> String? {
+        guard bytes > Self.maximumBytesPerApp else { return nil }
+        return "the descriptors of the app have \(bytes.sizeText) in memory with it; the limit is "
+            + Self.maximumBytesPerApp.sizeText
+    }
+
+    /// Removes the memfds that have grown beyond the limit, the newest first. Called when the app has ended, and before its launch.
+    func limitMemory(of app: AppID) {
+        var bytes = measured(app)
+        while let reason = excess(of: bytes), let last = entries[app]?.last(where: { $0.isLimited && $0.bytes > 0 }) {
+            journal.logWarning("FDNAME=\(last.name) was removed: \(reason)", app: app)
+            bytes -= last.bytes
+            remove(of: app) { $0.serial == last.serial }
+        }
+    }
+
+    /// What the descriptors of an app have in memory, states and snapshots included, as it was measured last.
+    func bytes(of app: AppID) -> UInt64 { entries[app]?.reduce(0) { $0 + $1.bytes } ?? 0 }
+
+    /// The same of all of these apps.
+    func bytes(where isCounted: (AppID) -> Bool) -> UInt64 {
+        var sum: UInt64 = 0
+        for (app, own) in entries where isCounted(app) { sum = own.reduce(sum) { $0 + $1.bytes } }
+        return sum
+    }
+
+    // MARK: Keeping
 
     /// Keeps an entry for the next daemon.
     /// - Returns: how many bytes were written to a file, and why that failed.
@@ -164,7 +222,7 @@ final class StoredDescriptors {
             store.remove(RecoveredDescriptors.stored(serial))
             return logbook.removeRecord(Self.recordName(serial))
         }
-        entries[app, default: []].append(Entry(name: name, descriptor: shared, serial: serial))
+        entries[app, default: []].append(Entry(name, shared, serial))
         // The previous daemon died after it had stored this one and before it removed the one before.
         if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
     }
@@ -280,6 +338,7 @@ final class StoredDescriptors {
             journal.logWarning("FDNAME=\(entry.name) was removed: \(reason)", app: app)
             return true
         }
+        limitMemory(of: app)
         return entries[app, default: []].map { entry in
             let isState = Self.sizeLimits[entry.name] != nil
             let descriptor = isState ? MemoryFile.fromStart(entry.descriptor) : entry.descriptor

@@ -37,8 +37,8 @@ package enum Effect: Hashable, Sendable {
     /// Records how often the app was launched (L9).
     case recordLaunch(AppID, count: Int)
     indirect case writeReceipt(Receipt)
-    /// L11, L42: drops what the app stored for its next launch.
-    case dropRestorationState(AppID)
+    /// L11, L42: drops the restoration state and the snapshot that the app stored for its next launch. `all`: and all other descriptors.
+    case dropRestorationState(AppID, all: Bool = false)
     /// The request is a push, or asks for another wake, and got this number. Comes once, before its answer.
     case identify(RequestID, event: UInt64)
     case answer(RequestID, Answer)

@@ -329,6 +329,8 @@ package struct MemoryReading: Hashable, Sendable {
     package var limit: Limit?
     /// `nil`: the kernel has no pressure stall information.
     package var stalls: Stalls?
+    /// What apps without a process have stored in memory for their next launch (`FDSTORE=1`).
+    package var stored: UInt64 = 0
     package var sizes: [Size]
 
     package init(total: UInt64, available: UInt64, sizes: [Size]) {

@@ -6,7 +6,7 @@ extension LifecycleCore {
     static let excessTime = warningTimeout
 
     /// What the apps that are not ending have at least.
-    private var certainOfBudget: UInt64 { (memoryState.apps - memoryState.uncertain).excess(over: endingBytes) }
+    private var certainOfBudget: UInt64 { memoryState.certain.excess(over: endingBytes) }
 
     /// What processes of ending runs still have. It comes back, however long that takes.
     private var endingBytes: UInt64 {
@@ -16,15 +16,17 @@ extension LifecycleCore {
         }
     }
 
-    /// By how many bytes the apps exceed the budget.
-    var budgetExcess: UInt64 { manager.budget.map { certainOfBudget.excess(over: $0) } ?? 0 }
+    /// By how many bytes the apps exceed the budget. If what is stored exceeds it alone, no kill can end that.
+    var budgetExcess: UInt64 {
+        guard let budget = manager.budget, memoryState.stored <= budget else { return 0 }
+        return certainOfBudget.excess(over: budget)
+    }
 
     /// 90 % of the budget are a warning, which ends below 85 %, so that an app at the threshold does not toggle it.
     var budgetLevel: MemoryLevel {
         guard let budget = manager.budget else { return .normal }
-        let certain = memoryState.apps - memoryState.uncertain
-        if certain > budget { return .critical }
-        return certain > warningThreshold(budget) ? .warning : .normal
+        if memoryState.certain > budget { return .critical }
+        return memoryState.certain > warningThreshold(budget) ? .warning : .normal
     }
 
     private func warningThreshold(_ budget: UInt64) -> UInt64 {
@@ -34,7 +36,7 @@ extension LifecycleCore {
     /// Measures the most uncertain size, if it depends on such sizes whether the budget is exceeded. Its answer asks for the next.
     mutating func decideBudget() {
         guard let budget = manager.budget, memoryState.uncertain > 0, memoryState.awaitedSizes.isEmpty else { return }
-        guard certainOfBudget <= budget, memoryState.apps.excess(over: endingBytes) > warningThreshold(budget) else {
+        guard certainOfBudget <= budget, memoryState.counted.excess(over: endingBytes) > warningThreshold(budget) else {
             return
         }
         var most: (index: Int, uncertainty: UInt64)?

@@ -72,6 +72,7 @@ extension LifecycleCore {
         let before = memoryState.limit
         memoryState.total = reading.total
         memoryState.available = reading.available
+        memoryState.stored = reading.stored
         memoryState.swapTotal = reading.swapTotal
         memoryState.swapFree = reading.swapFree
         memoryState.stalls = reading.stalls
@@ -158,7 +159,7 @@ extension LifecycleCore {
     private var checkInterval: Duration {
         var distance = UInt64.max
         for pool in memoryPools { distance = min(distance, pool.available.excess(over: pool.nextThreshold)) }
-        if let budget = manager.budget { distance = min(distance, budget.excess(over: memoryState.apps)) }
+        if let budget = manager.budget { distance = min(distance, budget.excess(over: memoryState.counted)) }
         let milliseconds = distance / (Self.fastestFill / 1000)
         return min(Self.longestCheck, max(Self.shortestCheck, .milliseconds(Int64(milliseconds))))
     }

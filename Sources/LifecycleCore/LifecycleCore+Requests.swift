@@ -399,7 +399,7 @@ extension LifecycleCore {
     private mutating func removeRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         sentAway(index)
         apps[index].isToRemove = apps[index].policy.isTransient
-        effects.append(.dropRestorationState(apps[index].id))
+        effects.append(.dropRestorationState(apps[index].id, all: true))
         resetDeliveries(index)
         apps[index].urls = URLQueue()
         if apps[index].phase == .notRunning {

@@ -107,7 +107,8 @@ extension LifecycleCore {
     package var memory: MemoryView {
         MemoryView(
             level: memoryState.level, cause: memoryState.cause, total: memoryState.total,
-            available: memoryState.available, apps: memoryState.apps, budget: manager.budget, limit: memoryState.limit)
+            available: memoryState.available, apps: memoryState.counted, budget: manager.budget,
+            limit: memoryState.limit)
     }
 
     /// `memory` with what takes longer to find: the next threshold, and the next victims.

@@ -120,7 +120,7 @@ struct CoreModel {
     /// The app of an effect.
     func app(of effect: Effect) -> Int? {
         switch effect {
-        case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id), .watchSockets(let id),
+        case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id, _), .watchSockets(let id),
             .stopWatchingSockets(let id), .rejectConnections(let id), .removeInstance(let id):
             indexes[id]
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),

@@ -41,8 +41,8 @@ extension Line {
             add(count)
             add(" of ")
             add(id.name)
-        case .dropRestorationState(let id):
-            add("drop the restoration state of ")
+        case .dropRestorationState(let id, let all):
+            add(all ? "drop all that is stored of " : "drop the restoration state of ")
             add(id.name)
         case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
         case .measureProcessor, .limitProcessor: addProcessor(effect, app?.name ?? "?")

@@ -317,7 +317,8 @@ extension RunEvent {
             .freezeLost,
             .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
             .continued,
-            .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .heartbeatTimeChanged, .stopping,
+            .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .heartbeatTimeChanged,
+            .stopping,
             .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
             .processorMeasured, .attached, .terminationAnswered, .idleHinted:

@@ -56,6 +56,13 @@ package enum MemoryFile {
         return about.st_size
     }
 
+    /// The bytes that a memfd has in memory and in swap: pages that were never written take none. 0 for any other file.
+    package static func memory(_ file: borrowing Descriptor) -> UInt64 {
+        var about = Glibc.stat()
+        guard isMemoryFile(file), fstat(file.raw, &about) == 0 else { return 0 }
+        return UInt64(max(0, about.st_blocks)) * 512
+    }
+
     /// The file with an offset of its own, which is 0: descriptors that are duplicated, or sent to another process, share one
     /// offset. If the file cannot be opened again, the shared offset is set to 0.
     package static func fromStart(_ file: SharedDescriptor) -> SharedDescriptor {

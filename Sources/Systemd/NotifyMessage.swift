@@ -142,7 +142,8 @@ private struct NotifyReader {
     private var wakeID: UInt64?
 
     private static let single: Set<String> = [
-        "STATUS", "ERRNO", "MAINPID", "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
+        "STATUS", "ERRNO", "MAINPID", "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
+        "X_GREENROOM_WAKE_ID",
         "X_GREENROOM_IDLE",
     ]
 

@@ -180,6 +180,7 @@ extension Session {
         sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient : "") })
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
+        sheet.add("Stored", app.storedBytes.map { "\(formattedSize($0)) for its next launch" })
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
         sheet.add("Status", app.statusText)

@@ -158,4 +158,56 @@ struct StoreTests {
         try daemon.launch("photos")
         #expect(daemon.trace().filter { $0 == "nothing" || $0 == "state" } == ["nothing", "state"])
     }
+
+    /// A memfd with so many bytes that were written.
+    private static func file(_ bytes: Int) throws -> Descriptor {
+        let file = try MemoryFile.empty("data")
+        let piece = [UInt8](repeating: 1, count: 1 << 20)
+        for _ in 0..<(bytes >> 20) { try writeAll(piece, to: file, path: "data") }
+        return file
+    }
+
+    @Test(
+        "the memfds of an app have at most 64M in memory: one more is refused, and what has grown is removed after its end"
+    )
+    func limit() throws {
+        let log = try TestLog()
+        let stored = makeStored(log.journal)
+        func add(_ descriptor: consuming Descriptor, _ name: String) -> StoredDescriptors.Addition {
+            stored.add(descriptor, name, of: app, closer: DescriptorCloser())
+        }
+        // What was never written takes no memory.
+        let sparse = try MemoryFile.empty("sparse")
+        #expect(ftruncate(sparse.raw, 1 << 40) == 0)
+        #expect(add(sparse, "sparse") == .stored(written: 0))
+        let first = try Self.file(40 << 20)
+        #expect(add(try first.duplicate(), "first") == .stored(written: 0))
+        #expect(add(try Self.file(8 << 20), "snapshot") == .stored(written: 0))
+        #expect(stored.bytes(of: app) == 48 << 20)
+        let reason = "the descriptors of the app have 70M in memory with it; the limit is 64M"
+        #expect(add(try Self.file(30 << 20), "second") == .refused("FDNAME=second was refused: \(reason)"))
+        #expect(add(try Self.file(20 << 20), "second") == .stored(written: 0))
+        #expect(stored.bytes { _ in true } == 68 << 20 && stored.bytes { _ in false } == 0)
+        try writeAll([UInt8](repeating: 1, count: 10 << 20), to: first, path: "data")
+        stored.limitMemory(of: app)
+        #expect(names(stored) == ["sparse", "first", "snapshot"])
+        #expect(log.text.contains("photos: FDNAME=second was removed: \(reason)"))
+    }
+
+    @Test("status shows what an app has stored, and the user removes all of it with the app (L42)")
+    func removed() throws {
+        let root = try TestDaemon.makeFolder()
+        let manifest = TestDaemon.manifest("stored store state store data", trace: root + "/trace")
+        let daemon = try TestDaemon(["photos": manifest], root: root)
+        for remove in [false, true] {
+            try daemon.launch("photos")
+            #expect(try daemon.status("photos")["storedBytes"]?.integerValue ?? 0 >= 8192)
+            try daemon.ask("Terminate", "photos", [.bool(remove)])
+            try daemon.waitUntil("photos", is: "notRunning")
+            #expect((try daemon.status("photos")["storedBytes"] == nil) == remove)
+        }
+        try daemon.launch("photos")
+        let stored = daemon.trace().filter { $0 == "nothing" || $0.contains("data") }
+        #expect(stored == ["nothing", "state:data", "nothing"], "\(daemon.trace())")
+    }
 }

@@ -18,7 +18,9 @@ struct WatchdogTests {
         kill(try daemon.pid("app"), SIGHUP)
         try daemon.wait("app", "ended")
         let end = try #require(try daemon.receipts("app").last)
-        #expect(end["explanation"]?.stringValue?.hasPrefix("Killed: sent no heartbeat (WATCHDOG=1) for 1ms") == true, "\(end)")
+        #expect(
+            end["explanation"]?.stringValue?.hasPrefix("Killed: sent no heartbeat (WATCHDOG=1) for 1ms") == true,
+            "\(end)")
     }
 
     @Test("WATCHDOG=trigger ends an app that is not in the foreground, too")

@@ -36,6 +36,22 @@ struct BudgetTests {
         #expect(!harness.killed().contains("mail"))
     }
 
+    @Test(
+        "what apps without a process have stored counts for the budget, and no kill is made for what none can free (L39)"
+    )
+    func stored() {
+        let harness = Harness(suspended: [("photos", 25), ("mail", 25)])
+        harness.configure { $0.budget = 60 * mebibyte }
+        #expect(harness.killed().isEmpty)
+        harness.kernel.stored = 61 * mebibyte
+        harness.handle(.memoryMeasured(harness.kernel.reading))
+        #expect(harness.killed().isEmpty)
+        #expect(harness.core.memory.apps == 111 * mebibyte)
+        harness.kernel.stored = 20 * mebibyte
+        harness.handle(.memoryMeasured(harness.kernel.reading))
+        #expect(harness.killed() == ["photos"])
+    }
+
     @Test("after a victim is gone, memory is measured, and the next app is killed if that was not enough (L39)")
     func growthMeanwhile() {
         let harness = Harness(suspended: [("photos", 30), ("mail", 25)])

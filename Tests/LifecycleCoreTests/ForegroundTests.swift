@@ -229,7 +229,9 @@ struct ForegroundTests {
         #expect(receipt.explanation == "Killed: reported an internal error (WATCHDOG=trigger).")
     }
 
-    @Test("WATCHDOG_USEC= counts instead of WatchdogSec= for the rest of the run, from the message on", arguments: [nil, 10])
+    @Test(
+        "WATCHDOG_USEC= counts instead of WatchdogSec= for the rest of the run, from the message on",
+        arguments: [nil, 10])
     func watchdogChanged(configured: Int?) throws {
         let harness = Harness("photos") { $0.watchdog = configured.map { .seconds($0) } }
         harness.launch("photos")

@@ -194,7 +194,7 @@ struct SavingTests {
 
     private static var fullReading: MemoryReading {
         var reading = MemoryReading(total: 1 << 40, available: 8, sizes: [])
-        (reading.swapTotal, reading.swapFree, reading.refaulted) = (7, 6, 1 << 50)
+        (reading.swapTotal, reading.swapFree, reading.refaulted, reading.stored) = (7, 6, 1 << 50, 5)
         reading.limit = MemoryReading.Limit(group: "/apps.slice", total: 1 << 30, available: 5, kills: 2)
         reading.stalls = MemoryReading.Stalls(some: .milliseconds(40), full: .milliseconds(9))
         return reading

@@ -54,7 +54,10 @@ final class EffectPerformer: EffectPerforming {
         case .writeReceipt(let receipt):
             attempt(receipt.app) { try context.receipts.write(receipt) }
             context.pendingReceipts.update()
-        case .dropRestorationState(let app): context.stored.dropRestorationState(of: app)
+        case .dropRestorationState(let app, false): context.stored.dropRestorationState(of: app)
+        case .dropRestorationState(let app, true):
+            runs[app]?.isRemovedByUser = true
+            context.stored.removeAll(of: app)
         case .identify(let request, let event): answers.identify(request, event: event)
         case .answer(let request, let answer): answers.answer(request, answer)
         case .warn(let run, let warning): runs[run]?.warn(warning)

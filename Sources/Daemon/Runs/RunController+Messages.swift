@@ -72,6 +72,7 @@ extension RunController: NotifySocketDelegate {
     }
 
     private func store(_ descriptors: inout ReceivedDescriptors, _ name: String) {
+        if isRemovedByUser { return }
         guard descriptors.count > 0 else {
             return socket.warn("FDSTORE=1 had no effect: the message contained no descriptor")
         }

@@ -94,6 +94,8 @@ final class RunController {
 
     // MARK: Status that the app reports
 
+    /// The user has removed the app: what it stores from now on, and has sent before, is closed.
+    var isRemovedByUser = false
     /// `STATUS=`
     var statusText: String?
     /// `ERRNO=`
@@ -356,6 +358,8 @@ final class RunController {
         releaseMainProcess()
         connections.close()
         socket.close()
+        // From now on nothing else counts what it has stored.
+        context.stored.limitMemory(of: app)
         attempt { try context.inboxes.empty(inbox) }
         context.groups.remove(enclosure)
     }

@@ -283,6 +283,7 @@ extension MemoryReading: SavedRecord {
         try coder.size(6, &refaulted)
         try coder.optional(7, &limit)
         try coder.optional(8, &stalls)
+        try coder.sparseSize(9, &stored)
     }
 }
 

@@ -32,6 +32,7 @@ extension MemoryState: SavedRecord {
         try coder.optional(29, &foregroundLook)
         try coder.list(40, &awaitedSizes, upTo: SavedLimits.apps)
         try coder.optional(41, &excess)
+        try coder.sparseSize(42, &stored)
     }
 }
 

@@ -17,6 +17,8 @@ struct MemoryState: Hashable, Sendable {
     var apps: UInt64 = 0
     /// By how much `apps` may be too large.
     var uncertain: UInt64 = 0
+    /// What apps without a process have stored in memory. It counts for `Budget=`, and no kill gives it back.
+    var stored: UInt64 = 0
     /// Runs whose exact size is being measured.
     var awaitedSizes: [RunID] = []
     /// The app that exceeds the budget alone.
@@ -53,6 +55,11 @@ struct MemoryState: Hashable, Sendable {
     var warnedSince: Instant?
     /// The first look at which only active apps were left to kill.
     var foregroundLook: MemoryLook?
+
+    /// What counts for `Budget=`.
+    var counted: UInt64 { apps + stored }
+    /// What of it is certain.
+    var certain: UInt64 { counted - uncertain }
 
     var nextDue: Instant? {
         // Asked for after each event: without an array.

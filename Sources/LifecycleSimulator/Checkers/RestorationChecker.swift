@@ -33,7 +33,7 @@ struct RestorationChecker {
         guard let app else { return }
         switch effect {
         case .spawn: isExecuted[app] = false
-        case .dropRestorationState(let id):
+        case .dropRestorationState(let id, _):
             if case .requested(_, id, .remove, by: _) = event { return }
             findings.check(
                 deaths[app] >= 2, .restorationStateIsKept,

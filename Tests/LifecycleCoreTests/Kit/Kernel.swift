@@ -92,6 +92,8 @@ struct Kernel {
     var total = 16 * gibibyte
     /// The memory that other programs use.
     var others = 2 * gibibyte
+    /// What apps without a process have stored.
+    var stored: UInt64 = 0
     var swapTotal: UInt64 = 0
     var swapFree: UInt64 = 0
     var refaulted: UInt64 = 0
@@ -275,7 +277,7 @@ struct Kernel {
         }
         var reading = MemoryReading(total: total, available: total - min(total, used), sizes: sizes)
         (reading.swapTotal, reading.swapFree, reading.refaulted) = (swapTotal, swapFree, refaulted)
-        (reading.limit, reading.stalls) = (limit, stalls)
+        (reading.limit, reading.stalls, reading.stored) = (limit, stalls, stored)
         return reading
     }
 }
