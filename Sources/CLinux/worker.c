@@ -98,6 +98,14 @@ static uint64_t microseconds(void) {
 
 static bool reports_completion(const struct clinux_job *job) { return job->kind != CLINUX_JOB_CLOSE; }
 
+static int free_start(const struct clinux_job *job) {
+    if (fallocate(job->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)job->bytes) == 0)
+        return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+        return -errno;
+    return ftruncate(job->descriptor, 0) < 0 ? -errno : 0;
+}
+
 static int carry_out(struct clinux_worker *worker, const struct clinux_job *job, struct clinux_completion *done) {
     if (job->kind == CLINUX_JOB_RELEASE_MEMORY)
         return syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
@@ -107,6 +115,8 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         return clinux_list_targets(job->descriptor, job->thread, job->number, job->output, &done->bytes);
     if (job->kind == CLINUX_JOB_DIAGNOSE)
         return diagnose(job->descriptor, done);
+    if (job->kind == CLINUX_JOB_FREE_START)
+        return free_start(job);
     if (!worker->footprint && !(worker->footprint = calloc(1, sizeof *worker->footprint)))
         return -ENOMEM;
     footprint_begin(worker->footprint, job->token);

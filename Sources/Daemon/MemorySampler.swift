@@ -51,6 +51,7 @@ final class MemorySampler {
     private func begin(_ id: RunID) {
         // It may have been frozen or removed meanwhile.
         guard let run = context.runs[id], !run.isFrozen else { return }
+        context.output.bound(id)
         // A group that cannot be read counts as removed.
         guard let measurement = try? run.enclosure.beginMeasurement(in: scan) else { return add(id, nil) }
         current = (id, measurement)

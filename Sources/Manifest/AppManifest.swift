@@ -71,7 +71,7 @@ package struct AppManifest: Hashable, Sendable {
 
 /// Where the output of an app goes (`StandardOutput=`, `StandardError=`, systemd.exec(5)).
 package enum OutputTarget: Hashable, Sendable {
-    /// The journal; without one as `inherit` of standard output.
+    /// The journal; without one a file of the app with a bound.
     case journal
     /// Standard output: the standard error of the daemon. Standard error: where standard output goes.
     case inherit

@@ -118,7 +118,7 @@ package final class HelperThread: @unchecked Sendable {
 
     func close(number: Int32) {
         let kind = Int32(bitPattern: CLINUX_JOB_CLOSE.rawValue)
-        var job = clinux_job(token: 0, kind: kind, descriptor: number, output: -1, thread: 0, number: -1)
+        var job = clinux_job(token: 0, kind: kind, descriptor: number, output: -1, thread: 0, number: -1, bytes: 0)
         if clinux_worker_submit(worker, &job) < 0 { _ = Glibc.close(number) }
     }
 
@@ -154,7 +154,8 @@ package final class HelperThread: @unchecked Sendable {
     ) throws(SystemError) -> Bool {
         let kind = Int32(bitPattern: CLINUX_JOB_LIST_TARGETS.rawValue)
         let job = clinux_job(
-            token: token, kind: kind, descriptor: file.raw, output: output.raw, thread: thread, number: number)
+            token: token, kind: kind, descriptor: file.raw, output: output.raw, thread: thread, number: number, bytes: 0
+        )
         guard try submit(job) else { return false }
         _ = file.release()
         _ = output.release()
@@ -168,12 +169,19 @@ package final class HelperThread: @unchecked Sendable {
         try submit(CLINUX_JOB_DIAGNOSE, file, token)
     }
 
+    /// Frees the space of a regular file up to an offset; what follows stays where it is. A file system that cannot do that (no
+    /// FALLOC_FL_PUNCH_HOLE) gets an empty file. It waits until the disk has what is freed.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func freeStart(of file: consuming Descriptor, upTo offset: UInt64) throws(SystemError) -> Bool {
+        try submit(CLINUX_JOB_FREE_START, file, 0, bytes: offset)
+    }
+
     private func submit(
-        _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64
+        _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64, bytes: UInt64 = 0
     ) throws(SystemError) -> Bool {
         let kind = Int32(bitPattern: kind.rawValue)
         let job = clinux_job(
-            token: token, kind: kind, descriptor: descriptor.raw, output: -1, thread: 0, number: -1)
+            token: token, kind: kind, descriptor: descriptor.raw, output: -1, thread: 0, number: -1, bytes: bytes)
         guard try submit(job) else { return false }
         _ = descriptor.release()
         return true

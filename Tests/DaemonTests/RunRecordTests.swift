@@ -16,6 +16,7 @@ struct RunRecordTests {
         record.owner = Owner(uid: 1000, gid: 100)
         record.statusText = String(repeating: "x", count: NotifyDatagram.maximumStatus)
         record.errno = -1
+        record.outputStart = 1 << 40
         record.notices = NoticeQueue(
             waiting: [.willResignActive(.background), .memoryWarning(.critical), .willTerminate], isSending: true,
             lastEffect: EffectID(event: 1 << 40, index: 3))
@@ -28,6 +29,7 @@ struct RunRecordTests {
         let read = try RunRecord(reading: record.bytes)
         #expect(read == record)
         #expect(read.notices == record.notices && read.statusText == record.statusText && read.owner == record.owner)
+        #expect(read.outputStart == 1 << 40)
         let empty = RunRecord(app: record.app)
         let readEmpty = try RunRecord(reading: empty.bytes)
         #expect(readEmpty.pid == nil && readEmpty.owner == nil && readEmpty.errno == nil)

@@ -27,7 +27,7 @@ struct StandardDescriptorTests {
         arguments: 0..<8)
     func closed(set: Int) throws {
         let daemon = try TestDaemon(
-            ["first": TestDaemon.manifest(""), "second": TestDaemon.manifest("")],
+            ["first", "second"].reduce(into: [:]) { $0[$1] = TestDaemon.manifest("", app: "StandardOutput=inherit") },
             configuration: "[Manager]\nForegroundLimit=2\n", wrapper: Self.closing(set))
         let log = daemon.root + "/log"
         let open = ["/dev/null", log, log]

@@ -179,6 +179,7 @@ struct TemplateTests {
         try daemon.terminate("worker@1")
         #expect(try daemon.listed() == ["worker@2"])
         #expect(!exists(at: daemon.state + "/launches/worker@1"))
+        #expect(!exists(at: daemon.state + "/output/worker@1"))
         // It may come back before the end.
         try daemon.write("worker@.app", TestDaemon.manifest("", app: "Name=Back"))
         #expect(daemon.launchRefusal("worker@3")?.contains("worker@.app was created after") == true)

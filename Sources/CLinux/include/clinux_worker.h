@@ -35,6 +35,9 @@ enum clinux_job_kind {
     /// kernel's answers after them, from the next multiple of 4 on. `bytes` of the completion is the size of the answers, also
     /// after an error. For the counters of a TCP socket the kernel waits for the socket's lock.
     CLINUX_JOB_DIAGNOSE,
+    /// Frees the space of `descriptor`, a regular file, up to the offset `bytes` (FALLOC_FL_PUNCH_HOLE): what follows stays where it is.
+    /// A file system without that gets an empty file. It waits until the disk has what is freed. Reports a completion.
+    CLINUX_JOB_FREE_START,
 };
 
 struct clinux_job {
@@ -45,6 +48,7 @@ struct clinux_job {
     int32_t output; // otherwise -1
     int32_t thread; // the thread that has the epoll descriptor
     int32_t number; // of the epoll descriptor, there
+    uint64_t bytes; // of CLINUX_JOB_FREE_START
 };
 
 struct clinux_completion {

@@ -29,6 +29,7 @@ final class DaemonContext {
     private(set) lazy var instances = Instances(self)
     let connections = AppConnections()
     let summaries: SummaryStore
+    let output: OutputFiles
     private(set) lazy var sampler = MemorySampler(self)
     private(set) lazy var protection = MemoryProtection(self)
     let kernelKills = KernelKills()
@@ -71,6 +72,7 @@ final class DaemonContext {
         groups = GroupRemover(loop: loop, journal: journal)
         inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)
         summaries = SummaryStore(folders: folders)
+        output = OutputFiles(folders: folders, loop: loop, journal: journal)
         let retries = StorageRetry(loop: loop)
         self.retries = retries
         pendingReceipts = PendingReceipts(receipts: receipts, logbook: logbook, retries: retries)

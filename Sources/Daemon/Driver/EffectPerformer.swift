@@ -53,6 +53,7 @@ final class EffectPerformer: EffectPerforming {
         case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }
         case .writeReceipt(let receipt):
             attempt(receipt.app) { try context.receipts.write(receipt) }
+            context.output.ended(receipt.run)
             context.pendingReceipts.update()
         case .dropRestorationState(let app, false): context.stored.dropRestorationState(of: app)
         case .dropRestorationState(let app, true):

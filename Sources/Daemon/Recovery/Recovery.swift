@@ -238,6 +238,7 @@ extension RunController {
     func restore(_ record: RunRecord, process: Linux.Process?) {
         statusText = record.statusText
         errno = record.errno
+        if let start = record.outputStart { context.output.restore(id, of: app, start) }
         mainPID = record.pid
         startTime = record.startTime
         if let process {

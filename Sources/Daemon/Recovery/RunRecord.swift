@@ -21,6 +21,8 @@ struct RunRecord: Hashable {
     var notices = NoticeQueue()
     /// The name of the inbox, if it is not the app's.
     var inbox: String?
+    /// Where the output of the run begins in the file of the app (`OutputFiles`); `nil`: it goes elsewhere.
+    var outputStart: UInt64?
 
     init(app: AppID) { self.app = app }
 
@@ -34,6 +36,7 @@ struct RunRecord: Hashable {
         errno = run.errno
         notices = run.transport.queue
         inbox = run.inbox.name == run.app.name ? nil : run.inbox.name
+        outputStart = run.context.output.start(of: run.id)
     }
 
     static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
@@ -68,6 +71,7 @@ extension RunRecord: SavedRecord {
         try coder.optional(8, &errno)
         try coder.field(9, &notices)
         try coder.optional(10, &inbox)
+        try coder.optional(11, &outputStart)
     }
 }
 

@@ -206,6 +206,7 @@ final class RunController {
         freezeProbe = nil
         loggedProblem = nil
         reportedAttempt = attempt
+        context.output.bound(id)
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
         if let locks { send(.locksFound(attempt: attempt, locks)) }

@@ -8,11 +8,16 @@ import Systemd
 /// Where the output of apps goes. No two apps share an open file description, and none shares the daemon's: flags such as O_NONBLOCK
 /// and the offset belong to the description, so one program would change them for all.
 extension RunLauncher {
-    func setOutput(of request: inout SpawnRequest, _ manifest: AppManifest) {
+    /// - Parameters:
+    ///   - run: the new run of the app.
+    ///   - owner: the user that the app runs as; `nil`: the daemon's.
+    func setOutput(of request: inout SpawnRequest, _ manifest: AppManifest, _ run: RunID, _ owner: Owner?) {
+        let app = manifest.id
+        func journalOrFile() -> SharedDescriptor? { journalStream(app) ?? ownFile(app, run, owner) }
         let output = manifest.standardOutput
         switch output {
-        case .journal: request.standardOutput = journalStream(manifest.id) ?? inherited(manifest.id)
-        case .inherit: request.standardOutput = inherited(manifest.id)
+        case .journal: request.standardOutput = journalOrFile()
+        case .inherit: request.standardOutput = inherited(app, run, owner)
         case .null: break
         case .file(let path): request.outputFile = OutputFile(path, appends: false)
         case .append(let path): request.outputFile = OutputFile(path, appends: true)
@@ -21,7 +26,7 @@ extension RunLauncher {
         case .inherit: request.errorIsOutput = true
         // Two descriptions of one file would overwrite each other, and lines of two streams have no order.
         case output: request.errorIsOutput = true
-        case .journal: request.standardError = journalStream(manifest.id) ?? inherited(manifest.id)
+        case .journal: request.standardError = journalOrFile()
         case .null: break
         case .file(let path): request.errorFile = OutputFile(path, appends: false)
         case .append(let path): request.errorFile = OutputFile(path, appends: true)
@@ -40,9 +45,9 @@ extension RunLauncher {
         }
     }
 
-    /// The daemon's standard error, opened again, so that output reaches it without the daemon; a file of the app if that is
+    /// The daemon's standard error, opened again, so that output reaches it without the daemon; the file of the app if that is
     /// impossible (a socket, a terminal of another user). `nil`: to /dev/null.
-    private func inherited(_ app: AppID) -> SharedDescriptor? {
+    private func inherited(_ app: AppID, _ run: RunID, _ owner: Owner?) -> SharedDescriptor? {
         do throws(SystemError) {
             // A pipe without a reader fails with ENXIO instead of blocking.
             let flags = O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK
@@ -50,22 +55,15 @@ extension RunLauncher {
             try own.setNonBlocking(false)
             return SharedDescriptor(own)
         } catch {
-            return ownFile(app, because: error)
+            guard let file = ownFile(app, run, owner) else { return nil }
+            context.journal.logWarning("its output goes to \(context.output.path(of: app)): \(error)", app: app)
+            return file
         }
     }
 
-    /// What a file of an app may have, in bytes, when the app is launched: the file is renamed then, and replaces an older one.
-    private static let mostOutput: Int64 = 1 << 20
-
-    private func ownFile(_ app: AppID, because reason: SystemError) -> SharedDescriptor? {
-        let path = "\(context.folders.output)/\(app.name)"
+    private func ownFile(_ app: AppID, _ run: RunID, _ owner: Owner?) -> SharedDescriptor? {
         do {
-            try createDirectories(at: context.folders.output, mode: 0o700)
-            var about = Glibc.stat()
-            if stat(path, &about) == 0, about.st_size > Self.mostOutput { rename(path, path + ".1") }
-            let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NOFOLLOW, mode: 0o600)
-            context.journal.logWarning("its output goes to \(path): \(reason)", app: app)
-            return SharedDescriptor(file)
+            return SharedDescriptor(try context.output.open(for: run, of: app, owner: owner))
         } catch {
             context.journal.logWarning("its output is dropped: \(error)", app: app)
             return nil

@@ -85,7 +85,7 @@ final class RunLauncher {
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
         request.passedDescriptors = sockets + context.stored.passed(to: app)
-        setOutput(of: &request, manifest)
+        setOutput(of: &request, manifest, id, user?.owner)
         do {
             try run.start(request)
         } catch {

@@ -92,6 +92,7 @@ final class Instances {
         guard context.library.transient[id] != nil else { return }
         attempt(id) { try context.launches.remove(id) }
         attempt(id) { try context.summaries.remove(id) }
+        attempt(id) { try context.output.remove(id) }
         attempt(id) { try context.inboxes.removeInbox(of: id) }
         attempt(id) { try context.receipts.removeLastReceiptFile(of: id) }
         context.stored.removeAll(of: id)

@@ -1,0 +1,170 @@
+import Glibc
+import LifecycleCore
+import Linux
+import LoopPolicy
+import Posix
+import Systemd
+
+/// The files for the output of apps without a journal (L56): `output/APP` in the state folder, and `output/APP~1`, the one before.
+///
+/// Each app writes to its file itself, so its output does not depend on the daemon. A file that got more than `most` bytes is replaced
+/// at the next launch. While the app runs, the daemon looks at the size when it measures memory (10 s at most, while an app is awake),
+/// when the app is suspended and when it ends: beyond `most` the space of all but the last `kept` bytes is freed. Offsets stay what
+/// they are, so that no line is lost or divided while the app writes on.
+final class OutputFiles {
+    /// In bytes.
+    static let most: UInt64 = 1 << 20
+    static let kept: UInt64 = 1 << 19
+    /// A multiple of the block size of every common file system: only whole blocks can be freed.
+    private static let block: UInt64 = 1 << 12
+
+    /// A run whose output goes to the file of its app.
+    private struct Output {
+        let app: AppID
+        /// The size of the file when the run began.
+        let start: UInt64
+        /// Up to here the space is freed.
+        var freed: UInt64 = 0
+    }
+
+    private let path: String
+    private let loop: EventLoop
+    private let journal: Journal
+    private var folder: SharedDescriptor?
+    private var runs: [RunID: Output] = [:]
+    private lazy var thread = try? HelperThread(name: "output", .reports)
+    private var source: EventSource?
+
+    init(folders: Folders, loop: EventLoop, journal: Journal) {
+        path = folders.output
+        self.loop = loop
+        self.journal = journal
+    }
+
+    func path(of app: AppID) -> String { "\(path)/\(app.name)" }
+
+    /// An ID has no tilde.
+    private func older(_ name: String) -> String { name + "~1" }
+
+    // MARK: Runs
+
+    /// Opens the file of an app for the output of a new run.
+    /// - Parameter owner: the user of the app, which owns the file: a program can open /dev/stdout again. `nil`: the daemon's.
+    func open(for run: RunID, of app: AppID, owner: Owner?) throws(SystemError) -> Descriptor {
+        let owner = owner ?? Owner(uid: geteuid(), gid: getegid())
+        let file: Descriptor
+        do throws(SystemError) {
+            file = try open(app.name, owner)
+        } catch  where error.errno == ENOENT {
+            // The folder was removed, or does not exist yet.
+            folder = nil
+            file = try open(app.name, owner)
+        }
+        try file.setNonBlocking(false)
+        runs[run] = Output(app: app, start: try file.size(app.name))
+        return file
+    }
+
+    /// A run of the previous daemon.
+    func restore(_ run: RunID, of app: AppID, _ start: UInt64) { runs[run] = Output(app: app, start: start) }
+
+    /// Where the output of a run begins in the file of its app; `nil`: it goes elsewhere.
+    func start(of run: RunID) -> UInt64? { runs[run]?.start }
+
+    /// The receipt of the run is written.
+    func ended(_ run: RunID) {
+        bound(run)
+        runs[run] = nil
+    }
+
+    /// Removes the files of an app.
+    func remove(_ app: AppID) throws(SystemError) {
+        for path in [path(of: app), older(path(of: app))] { try removeFile(at: path) }
+    }
+
+    // MARK: The bound
+
+    /// Frees what a run has written beyond the bound, on a helper thread.
+    func bound(_ run: RunID) {
+        guard let output = runs[run], let folder = try? openFolder() else { return }
+        var about = Glibc.stat()
+        guard fstatat(folder.raw, output.app.name, &about, AT_SYMLINK_NOFOLLOW) == 0 else { return }
+        let size = UInt64(clamping: about.st_size)
+        // It was truncated.
+        if size < output.freed { runs[run]?.freed = 0 }
+        guard size > (runs[run]?.freed ?? 0) + Self.most else { return }
+        let end = (size - Self.kept) / Self.block * Self.block
+        do throws(SystemError) {
+            // A FIFO in its position would block.
+            let file = try folder.descriptor.open(output.app.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+            try file.refuseIrregular(path(of: output.app))
+            if try free(file, upTo: end) { runs[run]?.freed = end }
+        } catch {
+            journal.logWarning("its output has no bound: \(error)", app: output.app)
+        }
+    }
+
+    private func free(_ file: consuming Descriptor, upTo end: UInt64) throws(SystemError) -> Bool {
+        guard let thread, let completions = thread.completions else { return false }
+        if source == nil {
+            // The results are of no interest; reading them empties the queue.
+            source = try? loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) { _ in
+                TurnResult((try? thread.collect())?.isEmpty == false)
+            }
+        }
+        return try thread.freeStart(of: file, upTo: end)
+    }
+
+    // MARK: Files
+
+    private func open(_ name: String, _ owner: Owner) throws(SystemError) -> Descriptor {
+        let folder = try openFolder()
+        let flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        do throws(SystemError) {
+            let file = try folder.descriptor.open(name, flags)
+            if try isUsable(file, name, owner) { return file }
+        } catch {
+            switch error.errno {
+            case ENOENT: return try create(name, flags, owner)
+            // A link, a FIFO, a folder, or a file that the app has closed to the daemon: it makes way like a full one.
+            case ELOOP, ENXIO, EISDIR, EACCES: break
+            default: throw error
+            }
+        }
+        try checkErrno(renameat(folder.raw, name, folder.raw, older(name)), "rename", "\(path)/\(name)")
+        return try create(name, flags, owner)
+    }
+
+    /// A file with another name as well could be any file.
+    private func isUsable(_ file: borrowing Descriptor, _ name: String, _ owner: Owner) throws(SystemError) -> Bool {
+        var about = Glibc.stat()
+        try checkErrno(fstat(file.raw, &about), "fstat", name)
+        return about.st_mode & S_IFMT == S_IFREG && about.st_nlink == 1 && about.st_uid == owner.uid
+            && UInt64(clamping: about.st_size) <= Self.most
+    }
+
+    private func create(_ name: String, _ flags: Int32, _ owner: Owner) throws(SystemError) -> Descriptor {
+        let file = try openFolder().descriptor.open(name, flags | O_CREAT | O_EXCL, mode: 0o600)
+        if owner.uid != geteuid() || owner.gid != getegid() {
+            try checkErrno(fchown(file.raw, owner.uid, owner.gid), "fchown", "\(path)/\(name)")
+        }
+        return file
+    }
+
+    private func openFolder() throws(SystemError) -> SharedDescriptor {
+        if let folder { return folder }
+        // Another user, who could put anything there, owns it no longer.
+        try createDirectories(at: path, mode: 0o700, owner: Owner(uid: geteuid(), gid: getegid()))
+        let opened = SharedDescriptor(try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
+        folder = opened
+        return opened
+    }
+}
+
+extension Descriptor {
+    fileprivate borrowing func size(_ path: String) throws(SystemError) -> UInt64 {
+        var about = Glibc.stat()
+        try checkErrno(fstat(raw, &about), "fstat", path)
+        return UInt64(clamping: about.st_size)
+    }
+}

@@ -1,0 +1,119 @@
+import Glibc
+import JSON
+import Linux
+import Posix
+import TestKit
+import Testing
+
+/// What the daemon does with the output of an app where no journal is.
+@Suite("Output without a journal", .enabled(if: !hasJournald, "this machine has a journal"))
+struct OutputFileTests {
+    /// An app that runs a shell script.
+    private func app(_ script: String, _ more: String = "") -> String {
+        "[App]\nExecStart=/bin/sh -c '\(script)'\n\(more)\n"
+    }
+
+    private func about(_ path: String) -> stat {
+        var about = stat()
+        _ = lstat(path, &about)
+        return about
+    }
+
+    private func text(_ daemon: TestDaemon, _ name: String) -> String {
+        TestDaemon.text(of: "\(daemon.state)/output/\(name)")
+    }
+
+    @Test(
+        "output goes to a file of the app, which its user can open again, and not to the daemon's standard error (L56)")
+    func file() throws {
+        let script = "echo one; echo two >&2; echo three >>/dev/stdout; exec sleep 1000"
+        let user = geteuid() == 0 ? "User=nobody" : ""
+        let daemon = try TestDaemon(["a": app(script, user), "b": app("echo other; exec sleep 1000")])
+        _ = try daemon.launch("a", background: true)
+        _ = try daemon.launch("b")
+        try daemon.eventually("the lines are there") {
+            text(daemon, "a") == "one\ntwo\nthree\n" && text(daemon, "b") == "other\n"
+        }
+        let file = about(daemon.state + "/output/a")
+        #expect(file.st_mode == S_IFREG | 0o600 && file.st_uid == (geteuid() == 0 ? 65_534 : geteuid()))
+        #expect(about(daemon.state + "/output").st_mode == S_IFDIR | 0o700)
+        #expect(!TestDaemon.text(of: daemon.root + "/log").contains("two"))
+        // The next run adds to it.
+        _ = try daemon.terminate("b")
+        _ = try daemon.launch("b")
+        try daemon.eventually("both lines are there") { text(daemon, "b") == "other\nother\n" }
+    }
+
+    @Test("the file of an app that writes without end keeps its last lines, also after a crash of the daemon (L56)")
+    func bound() throws {
+        let script = "seq 500000; touch $$0; read x <$$1; echo last; exec sleep 1000"
+        let root = try TestDaemon.makeFolder()
+        mkfifo(root + "/go", 0o600)
+        let text = "[App]\nExecStart=/bin/sh -c '\(script)' \(root)/done \(root)/go\n"
+        let daemon = try TestDaemon(["a": text], root: root)
+        _ = try daemon.launch("a")
+        try daemon.eventually("it has written") { access(root + "/done", F_OK) == 0 }
+        daemon.crash()
+        let next = try daemon.successor()
+        let path = next.state + "/output/a"
+        #expect(about(path).st_size == 3_388_895)
+        // The daemon looks at it when it is suspended.
+        try next.ask("Background", "a")
+        try next.waitUntil("a", is: "suspended")
+        try next.eventually("the space is freed") { about(path).st_blocks <= 1 << 20 / 512 }
+        try next.ask("Activate", "a")
+        let go = try Descriptor.open(root + "/go", O_WRONLY)
+        try writeAll(Array("\n".utf8), to: go)
+        try next.eventually("it has written again") {
+            TestDaemon.text(of: path).hasSuffix("499999\n500000\nlast\n")
+        }
+        #expect(about(path).st_blocks >= 1 << 18 / 512)
+        // A file that has got so much is replaced at the next launch.
+        _ = try next.terminate("a")
+        removeTree(root + "/done")
+        _ = try next.launch("a")
+        try next.eventually("it has written to a new file") { about(path).st_size == 3_388_895 }
+        #expect(about(path + "~1").st_size == 3_388_900)
+    }
+
+    @Test(
+        "what another user has put in the position of the file is not written to (L56)",
+        arguments: ["link", "hard", "fifo"])
+    func hostile(_ kind: String) throws {
+        let root = try TestDaemon.makeFolder()
+        let (folder, victim) = (root + "/state/output", root + "/victim")
+        try createDirectories(at: folder, mode: 0o777)
+        try replaceFile(at: victim, with: Array("precious".utf8))
+        switch kind {
+        case "link": symlink(victim, folder + "/a")
+        case "hard": link(victim, folder + "/a")
+        default: mkfifo(folder + "/a", 0o666)
+        }
+        if geteuid() == 0 { chown(folder, 65_534, 65_534) }
+        let daemon = try TestDaemon(["a": app("echo mine; exec sleep 1000")], root: root)
+        _ = try daemon.launch("a")
+        try daemon.eventually("it has written") { text(daemon, "a") == "mine\n" }
+        #expect(TestDaemon.text(of: victim) == "precious")
+        #expect(about(folder + "/a").st_mode == S_IFREG | 0o600 && about(folder + "/a").st_nlink == 1)
+        #expect(about(folder).st_uid == geteuid() && about(folder).st_mode == S_IFDIR | 0o700)
+    }
+
+    @Test("an app whose file cannot be created runs without it, and the log says so (L56)")
+    func impossible() throws {
+        let root = try TestDaemon.makeFolder()
+        try createDirectories(at: root + "/state")
+        symlink(root, root + "/state/output")
+        let daemon = try TestDaemon(["a": app("echo mine; exec sleep 1000")], root: root)
+        #expect(try daemon.launch("a")["state"]?.stringValue == "active")
+        #expect(TestDaemon.text(of: root + "/log").contains("a: its output is dropped: open folder"))
+        #expect(access(root + "/a", F_OK) != 0)
+        // The folder is there later.
+        unlink(root + "/state/output")
+        _ = try daemon.terminate("a")
+        _ = try daemon.launch("a")
+        try daemon.eventually("it has written") { text(daemon, "a") == "mine\n" }
+    }
+}
+
+/// Whether the daemon of a test writes to the journal of this machine.
+let hasJournald = access("/run/systemd/journal/socket", W_OK) == 0
