@@ -36,8 +36,20 @@ package struct ReceiptRecord: Record {
     package var remainingNames: [String] = []
     /// The apps that jetsam could have killed, in its order.
     package var candidates: [JetsamCandidate] = []
+    /// The last lines that the app wrote before a failure (`isFailure`), printable, at most 1,024 bytes. Empty if they are in the journal
+    /// or in a file that the manifest names, and for callers that are neither root nor the daemon's user.
+    package var output: [String] = []
 
     package init() {}
+
+    /// Whether the end is a failure of the app itself. One that was terminated, or that was killed to free memory, has not failed.
+    package var isFailure: Bool {
+        switch namespace {
+        case "user", "jetsam": false
+        case "exit": exitStatus.map { $0 != 0 || state == "launching" } ?? false
+        default: true
+        }
+    }
 
     package static let fields: [RecordField<ReceiptRecord>] = [
         .required("id", \.id), .required("app", \.app), .process("pid", \.pid), .required("time", \.time),
@@ -47,7 +59,7 @@ package struct ReceiptRecord: Record {
         .required("memoryBytes", \.memoryBytes), .optional("peakMemoryBytes", \.peakMemoryBytes),
         .optional("deadline", \.deadline),
         .optional("remainingProcesses", \.remainingProcesses), .list("remainingNames", \.remainingNames),
-        .list("candidates", \.candidates),
+        .list("candidates", \.candidates), .list("output", \.output),
     ]
 }
 

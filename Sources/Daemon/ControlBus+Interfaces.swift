@@ -1,6 +1,8 @@
 import Control
+import Glibc
 import LifecycleCore
 import Manifest
+import Posix
 import Systemd
 
 /// The interfaces as introspection shows them. Every user may read; all other methods are for root, for the daemon's own
@@ -201,7 +203,7 @@ extension ControlBus {
             if found.isEmpty, let id = AppID(name), driver.core.state(of: id) == nil {
                 return call.fail(service.unknownApp(name))
             }
-            call.reply([found.variant])
+            clearOutput(of: found, for: call) { call.reply([$0.variant]) }
         } catch {
             call.fail(ControlNames.Failure.failed.error("\(error)"))
         }
@@ -215,9 +217,27 @@ extension ControlBus {
                     ControlNames.Failure.unknownReceipt.error(
                         "There is no receipt \(id); the last \(ReceiptStore.kept) are kept."))
             }
-            call.reply([found.variant])
+            clearOutput(of: [found], for: call) { call.reply([$0[0].variant]) }
         } catch {
             call.fail(ControlNames.Failure.failed.error("\(error)"))
+        }
+    }
+
+    /// Every user may read receipts, but the output of apps only root and the daemon's user: not every user may read the journal
+    /// either.
+    private func clearOutput(
+        of found: [ReceiptRecord], for call: MethodCall, _ reply: @escaping ([ReceiptRecord]) -> Void
+    ) {
+        guard found.contains(where: { !$0.output.isEmpty }) else { return reply(found) }
+        call.identify { result in
+            let uid = (try? result.get())?.uid
+            if uid == 0 || uid == geteuid() { return reply(found) }
+            reply(
+                found.map { receipt in
+                    var receipt = receipt
+                    receipt.output = []
+                    return receipt
+                })
         }
     }
 }

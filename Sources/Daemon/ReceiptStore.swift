@@ -17,9 +17,11 @@ final class ReceiptStore {
     static let kept = 1000
     /// The longest line in bytes.
     private static let maximumLine = 64 << 10
-    /// The largest file in bytes: `kept` receipts and the last ones of `maximumApps` apps, at 3 KiB each. Most have half
-    /// a KiB.
-    private static let maximumFile = 32 << 20
+    /// The largest file in bytes: `kept` receipts at 5 KiB, 2 of them of output, and the last ones of `maximumApps` apps, at 3 KiB each.
+    /// Most have half a KiB.
+    private static let maximumFile = 40 << 20
+    /// Of the files: the last lines of an app's output are for the user of the daemon alone.
+    private static let mode: UInt32 = 0o600
     /// How many apps' last receipts are in memory; apps that no longer exist count too.
     private static let maximumApps = ManifestLibrary.maximumApps
     /// The most lines of a file that are read at the start, the last ones: twice what the daemon writes to one.
@@ -30,7 +32,7 @@ final class ReceiptStore {
     /// The most receipts that wait in memory until the file can be written.
     static let maximumPending = kept
 
-    /// The last receipt of an app.
+    /// The last receipt of an app, without its output, which is in the file alone: every user may read what is in memory.
     private struct Last {
         var record: ReceiptRecord
         /// A receipt that is only in the older file is written again before that file is replaced.
@@ -65,19 +67,22 @@ final class ReceiptStore {
         for path in [older, path] {
             guard let bytes = readOrSetAside(path) else { continue }
             index(bytes, isNewerFile: path == self.path)
+            chmod(path, Self.mode)
             if path == self.path { endsWithinLine = !bytes.isEmpty && bytes.last != UInt8(ascii: "\n") }
         }
     }
 
     /// Adds a receipt, once for each end of an app. If the disk refuses it, it is kept in memory and written with a later one.
+    /// - Parameter output: the last lines of the app; called for a failure.
     /// - Throws: if the disk refuses it, and did not refuse the one before.
-    func write(_ receipt: Receipt) throws {
+    func write(_ receipt: Receipt, output: () -> [String] = { [] }) throws {
         if isKnown(receipt) { return }
-        let last = Last(record: ReceiptRecord(receipt, time: clock.now()), isInNewerFile: false)
+        var last = Last(record: ReceiptRecord(receipt, time: clock.now()), isInNewerFile: false)
         nextID = max(nextID, receipt.id + 1)
         // Before the write, so that it is known even if the disk refuses it.
         recordLast(receipt.app, last)
         let isFirst = pending.isEmpty
+        if last.record.isFailure { last.record.output = output() }
         pending.append(last.line)
         if pending.count > Self.maximumPending { pending.removeFirst() }
         do { try writePending() } catch {
@@ -92,7 +97,7 @@ final class ReceiptStore {
     /// Writes the receipts that the disk has refused before.
     func writePending() throws {
         if pending.isEmpty { return }
-        try AppendFile(path).append((endsWithinLine ? [UInt8(ascii: "\n")] : []) + pending.joined())
+        try AppendFile(path, mode: Self.mode).append((endsWithinLine ? [UInt8(ascii: "\n")] : []) + pending.joined())
         endsWithinLine = false
         for line in pending {
             guard let head = Head(line[...]), last[head.app]?.record.id == head.id else { continue }
@@ -211,6 +216,7 @@ final class ReceiptStore {
             last[oldest.key] = nil
         }
         last[app] = receipt
+        last[app]?.record.output = []
     }
 
     /// Makes the newer file the older one. A crash at any point loses no receipt; at worst a line exists twice.
@@ -218,7 +224,7 @@ final class ReceiptStore {
         // First, so that a failure is not repeated at each end.
         count = 0
         let lines = last.values.filter { !$0.isInNewerFile }.sorted { $0.record.id < $1.record.id }.flatMap(\.line)
-        if !lines.isEmpty { try AppendFile(path).append(lines) }
+        if !lines.isEmpty { try AppendFile(path, mode: Self.mode).append(lines) }
         guard rename(path, older) == 0 else { throw SystemError(call: "rename", errno: errno, path: path) }
         for app in last.keys { last[app]?.isInNewerFile = false }
     }

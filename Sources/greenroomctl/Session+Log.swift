@@ -2,8 +2,6 @@ import Glibc
 
 /// `log`: the journal entries of greenroomd about apps, and the apps' own output. journalctl(1) shows them.
 extension Session {
-    private static let journalctl = "/usr/bin/journalctl"
-
     func log() throws(Failure) -> Int32 {
         let endpoint = try Endpoint(invocation, environment)
         guard hasJournal else {
@@ -13,13 +11,13 @@ extension Session {
         // Only patterns that match no app were named.
         if names.isEmpty, !apps.isEmpty { return 0 }
         let query = JournalQuery(invocation, apps: names, daemonUser: user(of: endpoint))
-        let arguments = [Self.journalctl] + query.arguments
+        let arguments = [JournalQuery.program] + query.arguments
         var pointers = arguments.map { strdup($0) } + [nil]
-        execv(Self.journalctl, &pointers)
+        execv(JournalQuery.program, &pointers)
         let reason = errno
         for pointer in pointers { free(pointer) }
         guard reason == ENOENT else {
-            throw Failure("Cannot execute \(Self.journalctl): \(String(cString: strerror(reason)))")
+            throw Failure("Cannot execute \(JournalQuery.program): \(String(cString: strerror(reason)))")
         }
         throw Failure(
             "journalctl is not installed. Without the journal, greenroomd writes its log to standard error.")
@@ -27,7 +25,7 @@ extension Session {
 
     /// Whether journald runs, or has left files: without both journalctl succeeds with a message about missing files.
     private var hasJournal: Bool {
-        if access("/run/systemd/journal/socket", F_OK) == 0 { return true }
+        if isJournaldRunning { return true }
         return ["/var/log/journal", "/run/log/journal"].contains { root in
             folderEntries(root).contains { machine in
                 !machine.hasPrefix(".") && folderEntries("\(root)/\(machine)").contains { $0.contains(".journal") }
@@ -46,6 +44,7 @@ extension Session {
 
 /// The arguments of journalctl.
 struct JournalQuery: Equatable {
+    static let program = "/usr/bin/journalctl"
     /// Without the program's name. The IDs of apps are valid (`Invocation` checks them), so journalctl reads them neither as
     /// options nor as `+`.
     let arguments: [String]

@@ -83,11 +83,12 @@ extension Session {
 
     func status() throws(Failure) -> Int32 {
         guard !operands.isEmpty else { return try daemonStatus() }
-        let (found, problems) = try statuses(try connect())
+        let client = try connect()
+        let (found, problems) = try statuses(client)
         if wantsJSON {
             if invocation.namesSeveral { try show(found.json) } else if let app = found.first { try show(app.json) }
         } else {
-            try show(found.map(sheet).joined(separator: "\n"))
+            try show(found.map { sheet($0, client) }.joined(separator: "\n"))
         }
         problems.forEach(report)
         warnAboutFiles(found)
@@ -170,7 +171,7 @@ extension Session {
         return 0
     }
 
-    private func sheet(_ app: AppStatus) -> String {
+    private func sheet(_ app: AppStatus, _ client: Client) -> String {
         let name = app.name == app.id ? "" : " – \(app.name)"
         let style = app.error == nil ? Style(state: app.state) : .red
         var sheet = Sheet()
@@ -212,6 +213,7 @@ extension Session {
         if let receipt = app.lastReceipt {
             sheet.add("Last end", whenInFull(receipt.time))
             sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
+            if app.isNotRunning { sheet.add("Output", lastLines(before: receipt, client)) }
         }
         return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
     }

@@ -73,6 +73,7 @@ extension Session {
         sheet.add("Memory", formattedSize(receipt.memoryBytes) + peak)
         sheet.add("Deadline", receipt.deadline.map(deadlineLine))
         sheet.add("Candidates", candidateLines(receipt))
+        sheet.add("Output", lastLines(before: receipt))
         return screen.paint("Receipt \(receipt.id): \(receipt.app)", .bold) + "\n" + sheet.text(screen)
     }
 

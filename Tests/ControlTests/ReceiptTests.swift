@@ -3,6 +3,8 @@ import JSON
 import Systemd
 import Testing
 
+@testable import greenroomctl
+
 @Suite("Receipts")
 struct ReceiptTests {
     @Test("receipts has one line for each receipt, with the explanation last")
@@ -41,6 +43,36 @@ struct ReceiptTests {
 
                 """)
         #expect(daemon.calls.last?.arguments == [.uint64(12)])
+    }
+
+    @Test("receipt, and status of an app that has failed and does not run, show the last lines of its output")
+    func output() throws {
+        let daemon = try FakeDaemon()
+        var receipt = Records.receipt
+        receipt.output = ["one", "two\u{1b}[2J"]
+        daemon.answer("Receipt", receipt)
+        let shown = "\n     Output: one\n             two\\x1b[2J\n"
+        #expect(try daemon.run("receipt", "12").output.hasSuffix(shown))
+        daemon.answer("Status", Records.make(Records.mail) { $0.lastReceipt = Records.receipt })
+        #expect(try daemon.run("status", "org.example.Mail").output.hasSuffix(shown))
+        #expect(daemon.calls.last?.arguments == [.uint64(12)])
+        // One that runs has failed some time ago, and one that was removed has not failed.
+        daemon.answer("Status", Records.photos)
+        #expect(try !daemon.run("status", "photos").output.contains("Output:"))
+        daemon.answer(
+            "Status",
+            Records.make(Records.mail) { $0.lastReceipt = Records.make(Records.receipt) { $0.namespace = "user" } })
+        #expect(try !daemon.run("status", "org.example.Mail").output.contains("Output:"))
+        #expect(daemon.count(of: "Receipt") == 2)
+    }
+
+    @Test("the lines before an end are those of the journal from the start of the process to its end")
+    func journal() {
+        #expect(
+            JournalQuery.arguments(endOf: Records.receipt, lines: 10) == [
+                "--quiet", "--no-pager", "--output=cat", "--lines=10", "--since=@1763709118.040000",
+                "--until=@1763709123.350000", "_TRANSPORT=stdout", "SYSLOG_IDENTIFIER=photos",
+            ])
     }
 
     @Test("as JSON both have the keys of the contract")

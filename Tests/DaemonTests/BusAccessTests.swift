@@ -39,6 +39,25 @@ struct BusAccessTests {
         #expect(try stage.daemon.state("photos") == "notRunning")
     }
 
+    @Test(
+        "another user reads receipts without the output of apps (L56)",
+        .enabled(if: !hasJournald, "this machine has a journal"))
+    func output() throws {
+        let stage = try BusStage(["a": "[App]\nExecStart=/bin/sh -c 'echo secret; exit 3'\n"])
+        _ = try stage.daemon.launch("a")
+        try stage.daemon.eventually("it has failed") { try !stage.daemon.receipts("a").isEmpty }
+        for words in [["Receipt", "t", "1"], ["Receipts", "su", "a", "0"], ["Status", "s", "a"], ["List"]] {
+            let call = [
+                "busctl", "--system", "call", ControlNames.busName, "/org/greenroom", ControlNames.managerInterface,
+            ]
+            let others = try stage.run(call + words, asOtherUser: true)
+            #expect(others.status == 0 && others.text.contains("Exited with status 3"), "\(words): \(others.text)")
+            #expect(!others.text.contains("secret"), "\(words)")
+            let own = try stage.run(call + words)
+            #expect(own.text.contains("secret") == words[0].hasPrefix("Receipt"), "\(words): \(own.text)")
+        }
+    }
+
     @Test("polkit authorizes another user; it receives the caller, the method and the app")
     func allowed() throws {
         let stage = try BusStage(["photos": Self.photos])

@@ -98,6 +98,62 @@ struct OutputFileTests {
         #expect(about(folder).st_uid == geteuid() && about(folder).st_mode == S_IFDIR | 0o700)
     }
 
+    @Test(
+        "the receipt of a failure has the last lines of this run, cleaned; other ends and the file for the next launch have none (L56)"
+    )
+    func receipts() throws {
+        let fail =
+            #"for i in 1 2 3 4 5 6 7 8 9 10 11; do echo line $$i; done; printf "\\\\033[2Jred\\\\377\\\\n" >&2; exit 3"#
+        let daemon = try TestDaemon([
+            "early": app(fail), "fine": app("echo done; exit 0"),
+        ])
+        let lines = (3...11).map { "line \($0)" } + ["\u{fffd}[2Jred\u{fffd}"]
+        func output(_ name: String) throws -> [String]? {
+            try daemon.receipts(name).last?["output"]?.arrayValue?.compactMap(\.stringValue)
+        }
+        _ = try daemon.launch("early")
+        try daemon.eventually("it has failed") { try !daemon.receipts("early").isEmpty }
+        #expect(try output("early") == lines)
+        #expect(try daemon.status("early")["lastReceipt"]?["exitStatus"]?.integerValue == 3)
+        #expect(try daemon.status("early")["lastReceipt"]?["output"] == nil)
+        _ = try daemon.launch("fine")
+        try daemon.eventually("it has ended") { try !daemon.receipts("fine").isEmpty }
+        #expect(try output("fine") == nil)
+        // The receipts on disk are for the user of the daemon alone.
+        #expect(about(daemon.state + "/receipts.jsonl").st_mode == S_IFREG | 0o600)
+        // Recovered with the run.
+        let next: TestDaemon
+        do {
+            daemon.crash()
+            next = try daemon.successor()
+        }
+        #expect(try next.receipts("early").last?["output"]?.arrayValue?.count == 10)
+        _ = try next.launch("early")
+        try next.eventually("it has failed again") { try next.receipts("early").count == 2 }
+        #expect(!TestDaemon.text(of: next.runtime + "/last/early.json").contains("line 11"))
+    }
+
+    @Test("an app that ends while no daemon runs has its last lines in the receipt, and none of an earlier run (L56)")
+    func recovered() throws {
+        let root = try TestDaemon.makeFolder()
+        mkfifo(root + "/go", 0o600)
+        let text = "[App]\nExecStart=/bin/sh -c 'read x <$$0; [ $$x = quiet ] || echo last words; exit 3' \(root)/go\n"
+        let daemon = try TestDaemon(["a": text], root: root)
+        func go(_ word: String) throws {
+            try writeAll(Array("\(word)\n".utf8), to: Descriptor.open(root + "/go", O_WRONLY))
+        }
+        _ = try daemon.launch("a")
+        daemon.crash()
+        try go("speak")
+        let next = try daemon.successor()
+        try next.eventually("it has ended") { try !next.receipts("a").isEmpty }
+        #expect(try next.receipts("a").last?["output"]?.arrayValue == [.string("last words")])
+        _ = try next.launch("a")
+        try go("quiet")
+        try next.eventually("it has ended again") { try next.receipts("a").count == 2 }
+        #expect(try next.receipts("a").last?["output"] == nil)
+    }
+
     @Test("an app whose file cannot be created runs without it, and the log says so (L56)")
     func impossible() throws {
         let root = try TestDaemon.makeFolder()

@@ -52,7 +52,9 @@ final class EffectPerformer: EffectPerforming {
         case .deliver(let run, let notifications): runs[run]?.deliver(notifications, id)
         case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }
         case .writeReceipt(let receipt):
-            attempt(receipt.app) { try context.receipts.write(receipt) }
+            attempt(receipt.app) {
+                try context.receipts.write(receipt) { context.output.lastLines(of: receipt.run) }
+            }
             context.output.ended(receipt.run)
             context.pendingReceipts.update()
         case .dropRestorationState(let app, false): context.stored.dropRestorationState(of: app)

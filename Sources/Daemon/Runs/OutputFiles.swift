@@ -82,6 +82,44 @@ final class OutputFiles {
         for path in [path(of: app), older(path(of: app))] { try removeFile(at: path) }
     }
 
+    // MARK: The last lines
+
+    /// The lines, and the bytes of them all, that stand in a receipt: as many lines as systemctl shows of a unit.
+    private static let lastLines = 10
+    private static let lastBytes = 1024
+
+    /// The last lines that a run has written to the file of its app. Empty: it has written none, or its output goes elsewhere.
+    func lastLines(of run: RunID) -> [String] {
+        guard let output = runs[run], let folder = try? openFolder(),
+            let file = try? folder.descriptor.open(output.app.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY),
+            (try? file.refuseIrregular(output.app.name)) != nil, let size = try? file.size(output.app.name)
+        else { return [] }
+        // With twice as much, a line that is cut off at the start is not among the last ones, unless it is very long.
+        let most = UInt64(2 * Self.lastBytes)
+        // After a truncation all of it is of this run.
+        let start = max(size < output.start ? 0 : output.start, size - min(size, most))
+        let number = file.raw
+        let bytes = [UInt8](unsafeUninitializedCapacity: Int(most)) { buffer, count in
+            count = max(0, pread(number, buffer.baseAddress, Int(min(size - start, most)), off_t(start)))
+        }
+        return Self.lines(of: bytes)
+    }
+
+    /// Control characters are U+FFFD: the text is shown on terminals.
+    static func lines(of bytes: [UInt8]) -> [String] {
+        var left = lastBytes
+        var lines: [String] = []
+        for line in bytes.split(separator: UInt8(ascii: "\n")).reversed() where lines.count < lastLines {
+            let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+            let text = String(decoding: line, as: UTF8.self).printable(upTo: left)
+            left -= text.utf8.count
+            lines.append(text)
+            // Less would only be an ellipsis.
+            if left < 16 { break }
+        }
+        return lines.reversed()
+    }
+
     // MARK: The bound
 
     /// Frees what a run has written beyond the bound, on a helper thread.
