@@ -82,6 +82,8 @@ package struct AppStatus: Record {
     /// absent where it did not. Counted since the daemon started.
     package var floods: UInt64?
     package var lastReceipt: ReceiptRecord?
+    /// The file that the output of the app goes to; absent if it goes elsewhere (`StandardOutput=`, L56).
+    package var outputFile: String?
     /// The error in the manifest that disables the app.
     package var error: String?
     /// The manifest and its drop-ins, as the daemon has read them: paths, in their order.
@@ -117,7 +119,8 @@ package struct AppStatus: Record {
         .optional("suspendProblem", \.suspendProblem), .optional("wakeProblem", \.wakeProblem),
         .optional("lastWarning", \.lastWarning),
         .optional("floods", \.floods),
-        .optional("lastReceipt", \.lastReceipt), .optional("error", \.error), .list("files", \.files),
+        .optional("lastReceipt", \.lastReceipt), .optional("outputFile", \.outputFile), .optional("error", \.error),
+        .list("files", \.files),
         .optional("template", \.template), .optional("transient", \.isTransient),
         .optional("needsReload", \.needsReload),
     ]

@@ -96,6 +96,7 @@ final class ControlService {
         status.error = library.broken[id]
         status.files = library.files[id]?.paths(of: id, in: context.folders) ?? []
         if library.needsReload(id) { status.needsReload = true }
+        status.outputFile = outputFile(of: id)
         status.sockets = context.sockets.status(of: id).map(SocketStatus.init)
         // What it says is to be true: another process may have continued a suspended app.
         if let run = driver.core.run(of: id) { context.runs[run]?.checkFrozen(in: scan) }
@@ -126,6 +127,22 @@ final class ControlService {
         status.floods = run.flatMap { $0.socket.share.floods > 0 ? UInt64($0.socket.share.floods) : nil }
         status.lastReceipt = receipts.last(of: id)
         return status
+    }
+
+    /// Of a run that has one; otherwise as the manifest says.
+    private func outputFile(of id: AppID) -> String? {
+        if let run = driver.core.run(of: id), context.output.start(of: run) != nil {
+            return context.output.path(of: id)
+        }
+        guard let manifest = context.manifests[id]?.value else { return nil }
+        func file(_ target: OutputTarget) -> String? {
+            switch target {
+            case .journal: context.journal.usesJournald ? nil : context.output.path(of: id)
+            case .inherit, .null: nil
+            case .file(let path), .append(let path): path
+            }
+        }
+        return file(manifest.standardOutput) ?? file(manifest.standardError)
     }
 
     private func since(_ view: AppView) -> Timestamp {

@@ -4,8 +4,13 @@ import Glibc
 extension Session {
     func log() throws(Failure) -> Int32 {
         let endpoint = try Endpoint(invocation, environment)
-        guard hasJournal else {
-            throw Failure("There is no journal on this machine: greenroomd writes its log to standard error.")
+        if !isJournaldRunning {
+            if !apps.isEmpty { return try showOutputFiles(endpoint) }
+            guard hasJournalFiles else {
+                throw Failure(
+                    "There is no journal on this machine: greenroomd writes its log to standard error. 'greenroomctl log APP' "
+                        + "shows the output of an app.")
+            }
         }
         let names = try apps.contains(where: isPattern) ? expand(apps, connect()) : apps
         // Only patterns that match no app were named.
@@ -23,10 +28,9 @@ extension Session {
             "journalctl is not installed. Without the journal, greenroomd writes its log to standard error.")
     }
 
-    /// Whether journald runs, or has left files: without both journalctl succeeds with a message about missing files.
-    private var hasJournal: Bool {
-        if isJournaldRunning { return true }
-        return ["/var/log/journal", "/run/log/journal"].contains { root in
+    /// Whether journald has left files: without them and journald, journalctl succeeds with a message about missing files.
+    private var hasJournalFiles: Bool {
+        ["/var/log/journal", "/run/log/journal"].contains { root in
             folderEntries(root).contains { machine in
                 !machine.hasPrefix(".") && folderEntries("\(root)/\(machine)").contains { $0.contains(".journal") }
             }

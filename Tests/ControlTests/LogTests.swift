@@ -55,7 +55,8 @@ struct LogTests {
         #expect(outcome.status == 1)
         #expect(
             outcome.errors
-                == "greenroomctl: There is no journal on this machine: greenroomd writes its log to standard error.\n")
+                == "greenroomctl: There is no journal on this machine: greenroomd writes its log to standard error. 'greenroomctl log "
+                + "APP' shows the output of an app.\n")
     }
 
     @Test("an invalid app ID never reaches journalctl")

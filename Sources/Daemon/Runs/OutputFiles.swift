@@ -39,6 +39,8 @@ final class OutputFiles {
         path = folders.output
         self.loop = loop
         self.journal = journal
+        // `log --follow` waits there for the first file. An error is reported at a launch.
+        if !journal.usesJournald { _ = try? openFolder() }
     }
 
     func path(of app: AppID) -> String { "\(path)/\(app.name)" }
