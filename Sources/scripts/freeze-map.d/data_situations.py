@@ -41,7 +41,7 @@ def transaction(stage):
     one.query("begin")
     one.query("insert into words values ('kept')")
     stage.begin()
-    stage.pause()
+    stage.pause(2 * REQUEST)
     start = time.monotonic()
     one.query("commit")
     took = since(start)
@@ -54,6 +54,7 @@ def server_sleep(stage):
     one = Session(stage.port)
     stage.begin()
     one.query("select pg_sleep(15)")
+    stage.due(15)
     return f"the answer after {since(stage.start)}"
 
 
@@ -61,7 +62,7 @@ def listen(stage):
     one = Session(stage.port)
     one.query("listen rows")
     stage.begin()
-    stage.pause()
+    stage.pause(2 * REQUEST)
     start = time.monotonic()
     Session(stage.port).query("notify rows, 'changed'")
     if one.notification() != b"changed":
@@ -69,9 +70,10 @@ def listen(stage):
     return f"the notification {since(start)} after the connection of its sender"
 
 
-situation("a transaction that is open for 10s", "postgres", "suspended", servers.postgres, transaction)
+situation("a transaction that is open for 50s", "postgres", "suspended after RequestSec=", servers.postgres, transaction)
 situation("select pg_sleep(15)", "postgres", "awake", servers.postgres, server_sleep)
-situation("LISTEN, and a NOTIFY of another session after 10s", "postgres", "suspended", servers.postgres, listen)
+situation("LISTEN, and a NOTIFY of another session after 50s", "postgres", "suspended after RequestSec=", servers.postgres,
+          listen)
 
 
 # ---- Redis
@@ -106,6 +108,7 @@ def blocked_until_time(stage):
     stage.begin()
     if one.ask("BLPOP", "queue", "15") is not None:
         raise Failure("an element of an empty list")
+    stage.due(15)
     return f"nothing, after {since(stage.start)}"
 
 

@@ -1,9 +1,10 @@
 """The situations of the freeze map: real servers that are at work, or that only have connections, under a worker's default
 settings (L51).
 
-Each situation is a server of its own and what a client does. `awake`: the server is at work, so it must not be suspended until
-the client has its answer. `suspended`: connections are established and nothing happens, so it is suspended, and woken by what
-arrives. `suspended after RequestSec=`: it waits for something without a known end, so it is suspended after that time.
+Each situation is a server of its own and what a client does. `awake`: the server is at work in a way that a freeze would change,
+so it must not be suspended until the client has its answer. `suspended`: each thread waits for something that is watched, so it is
+suspended, and woken by what arrives or by its timer. `suspended after RequestSec=`: it has ticks, so bytes over a connection keep
+it awake for that time. `never cut`: it may be awake or suspended. Whatever is due at a known time must arrive then.
 """
 
 import http.client
@@ -17,6 +18,8 @@ import programs
 from programs import Site, is_root
 
 IDLE, REQUEST, QUIET = 2, 25, 10
+# What is due may be so late: a thaw, and a machine that is busy.
+LATE = 1.0
 HEAD = ["situation", "server", "it has to be", "suspended", "awake because of, woken by", "the client received", "as expected"]
 situations = []
 
@@ -37,6 +40,8 @@ class Situation:
         # done_at: the server has closed the connection, so it may be suspended.
         self.start = self.end = self.done_at = None
         self.received, self.problems = "", []
+        # How late the latest of what was due at a known time was.
+        self.latest = None
 
     def record(self, event):
         if self.end:
@@ -76,6 +81,15 @@ class Situation:
     def begin(self):
         """The client's part begins; what came before was only to learn what the server does at rest."""
         self.start = time.monotonic()
+
+    def due(self, seconds, start=None):
+        """What has just arrived was due so many seconds after the client began, or after `start`."""
+        late = time.monotonic() - (self.start if start is None else start) - seconds
+        if late > LATE:
+            self.problems.append(f"{late:.1f}s late")
+        elif late < -0.1:
+            self.problems.append(f"{-late:.1f}s early")
+        self.latest = max(self.latest or 0.0, late)
 
     def run(self):
         try:
@@ -118,17 +132,20 @@ class Situation:
         spans = [span for span in self.suspended() if span[0] > 0.5]
         if self.problems:
             return False
+        if self.expected == "never cut":
+            return True
         if self.expected == "awake":
             return not spans or bool(self.done_at) and spans[0][0] >= self.done_at - self.start
         if self.expected == "suspended":
-            return bool(spans)
+            return any(end - begin > 1 for begin, end in self.suspended())
         return bool(spans) and spans[0][0] > REQUEST - IDLE
 
     def row(self):
         spans = ", ".join(f"{one:.1f}s to {other:.1f}s" for one, other in self.suspended()) or "never"
         woken = [message.split(" (")[0] for at, message in self.wakes if self.start <= at <= self.end]
-        because = "; ".join(self.reasons + [f"woken by {re.sub(':[0-9]+$', '', one)}" for one in woken[:3]])
-        cells = [self.name, self.server, self.expected, spans, because, "; ".join([self.received] + self.problems),
+        because = "; ".join(self.reasons + [f"woken by {re.sub(':[0-9]+$', '', one)}" for one in dict.fromkeys(woken[:3])])
+        received = self.received + (f", at most {max(1, round(self.latest * 1000))}ms late" if self.latest is not None else "")
+        cells = [self.name, self.server, self.expected, spans, because, "; ".join([received] + self.problems),
                  "yes" if self.is_as_expected() else "no"]
         return [" ".join(cell.split()).replace("|", "/") for cell in cells]
 

@@ -105,6 +105,7 @@ def slow_request(path):
     def play(stage):
         stage.begin()
         fetch(http.client.HTTPConnection("127.0.0.1", stage.port, timeout=60), path)
+        stage.due(20)
         return f"the answer after {since(stage.start)}"
     return play
 
@@ -116,7 +117,7 @@ def idle_connection(stage):
     connection.connect()
     connection.auto_open = 0
     fetch(connection, "/first")
-    stage.pause()
+    stage.pause(2 * REQUEST)
     start = time.monotonic()
     fetch(connection, "/second")
     return f"both answers, the second one {since(start)} after its request"
@@ -124,10 +125,25 @@ def idle_connection(stage):
 
 situation("a request that is answered after 20s: sleep(20)", "python3 http.server", "awake", slow_server,
           slow_request("/sleep"))
-situation("the same: a child runs for 20s", "python3 http.server", "awake", slow_server, slow_request("/child"))
+situation("the same: a child sleeps for 20s", "python3 http.server", "awake", slow_server, slow_request("/child"))
 situation("the same: the server computes at times", "python3 http.server", "awake", slow_server, slow_request("/compute"))
-situation("a connection that is kept alive, 10s without a request", "python3 http.server", "suspended", slow_server,
-          idle_connection)
+situation("a connection that is kept alive, 50s without a request", "python3 http.server", "suspended after RequestSec=",
+          slow_server, idle_connection)
+
+
+TIMED = """
+require("http").createServer((request, response) => {
+    setTimeout(() => response.end(request.url.repeat(100)), 20000);
+}).listen(Number(process.argv[2]), "127.0.0.1");
+"""
+
+
+def timed_server(site):
+    port = free_port()
+    return Start(["/usr/bin/node", site.write("timed.js", TIMED), str(port)], talks.WebTalk(port, []))
+
+
+situation("a request that is answered after 20s: setTimeout", "node", "suspended", timed_server, slow_request("/later"))
 
 
 def node_keep_alive(stage):
@@ -145,6 +161,7 @@ def node_keep_alive(stage):
         start = time.monotonic()
         if connection.recv(1) != b"":
             raise Failure("a byte after the answer")
+        stage.due(6, start)
         return f"the answer, and the end of the connection {since(start)} later"
 
 
@@ -162,7 +179,7 @@ def no_client(stage):
 
 
 situation("no client for 10s, then a request", "node", "suspended", programs.node, no_client)
-situation("a connection that the server closes after 5s", "node", "awake", programs.node, node_keep_alive)
+situation("a connection that the server closes after 5s", "node", "never cut", programs.node, node_keep_alive)
 
 
 # ---- WebSocket
@@ -236,34 +253,25 @@ def timed_message(stage):
     stage.begin()
     client.send("later 15")
     client.receive("now")
+    stage.due(15)
     return f"the message after {since(stage.start)}, which the server sends after 15s"
 
 
-def ticks(stage):
-    """The server sends a message each 5s, for as long as RequestSec= and as much again."""
-    client = WebSocket(stage.port)
-    stage.begin()
-    client.send("every 5")
-    latest = time.monotonic()
-    client.socket.settimeout(2 * REQUEST)
-    count, longest = 0, 0.0
-    while time.monotonic() - stage.start < 3 * REQUEST:
-        try:
-            if client.receive("tick", "wake") == "wake":
-                continue
-        except TimeoutError:
-            # The server sends what was due, and the same text.
-            client.send("wake")
-            continue
-        count += 1
-        longest = max(longest, time.monotonic() - latest)
-        latest = time.monotonic()
-    longest = max(longest, time.monotonic() - latest)
-    return f"{count} messages in {since(stage.start)}; at most {longest:.1f}s without one"
+def messages(interval, seconds):
+    """The server sends a message at each interval."""
+    def play(stage):
+        client = WebSocket(stage.port)
+        stage.begin()
+        client.send(f"every {interval}")
+        client.socket.settimeout(2 * REQUEST)
+        for number in range(1, seconds // interval + 1):
+            client.receive("tick")
+            stage.due(number * interval)
+        return f"{number} messages in {since(stage.start)}"
+    return play
 
 
 situation("a WebSocket without messages for 10s, then one of the client", "tornado", "suspended", socket_server, client_message)
-situation("a WebSocket on which the server sends a message after 15s", "tornado", "awake", socket_server, timed_message)
-situation("a WebSocket on which the server sends a message each 5s", "tornado", "suspended after RequestSec=", socket_server,
-          ticks)
-situation("the same with KeepAwake=timers", "tornado", "awake", socket_server, ticks, "KeepAwake=cpu requests timers")
+situation("a WebSocket on which the server sends a message after 15s", "tornado", "suspended", socket_server, timed_message)
+situation("a WebSocket on which the server sends a message each 6s", "tornado", "suspended", socket_server, messages(6, 72))
+situation("a WebSocket on which the server sends a message each 2s", "tornado", "awake", socket_server, messages(2, 3 * REQUEST))
