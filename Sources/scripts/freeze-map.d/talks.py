@@ -108,6 +108,16 @@ class Web:
         # A closed connection is an error here; by default another one would be opened.
         self.connection.auto_open = 0
 
+    def has_ended(self):
+        """Whether the server has closed the connection since the last answer, as clients look before they send."""
+        connection = self.connection.sock
+        if connection is None or not select.select([connection], [], [], 0)[0]:
+            return False
+        try:
+            return not connection.recv(1, socket.MSG_PEEK)
+        except ConnectionError:
+            return True
+
     def exchange(self, number):
         path, expected = self.pages[1 if is_large(number) and len(self.pages) > 1 else 0]
         try:
