@@ -110,9 +110,11 @@ class Situation:
                 continue
             status = json.loads(self.daemon.ctl("--json", "status", self.id))
             for reason in status.get("awake", []):
+                # The detail names a thread, and would be another one in each row.
+                explanation = reason["explanation"].removesuffix(": " + reason.get("detail", ""))
                 # Nothing is measured for the first time yet.
-                if reason["reason"] != "suspendDelay" and reason["explanation"] not in self.reasons:
-                    self.reasons.append(reason["explanation"])
+                if reason["reason"] != "suspendDelay" and explanation not in self.reasons:
+                    self.reasons.append(explanation)
 
     # ---- The row
 
