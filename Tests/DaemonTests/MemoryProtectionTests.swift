@@ -20,7 +20,7 @@ struct MemoryProtectionTests {
         try replaceFile(at: group + "/memory.stat", with: Array("anon 10485760\n".utf8))
         let mounts = "36 35 0:1 / \(group) rw - cgroup2 cgroup2 rw\n"
         let mount = try #require(CgroupMount(selfCgroup: Array("0::/\n".utf8), mountInfo: Array(mounts.utf8)))
-        let groups = CgroupRoot(path: group, mount: mount, ownership: .own, controllers: ["memory"])
+        let groups = CgroupRoot(path: root, mount: mount, ownership: .own, controllers: ["memory"])
         let leaf = try CgroupLeaf(existing: group, root: groups)
 
         let events = EventList()

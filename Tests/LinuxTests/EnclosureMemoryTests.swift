@@ -18,7 +18,9 @@ private struct FakeGroup {
         if let local { _ = try scratch.file("memory.events.local", local) }
         let mounts = "36 35 0:1 / \(scratch.path) rw - cgroup2 cgroup2 rw\n"
         let mount = try #require(CgroupMount(selfCgroup: Array("0::/\n".utf8), mountInfo: Array(mounts.utf8)))
-        let root = CgroupRoot(path: scratch.path, mount: mount, ownership: .own, controllers: ["memory"])
+        let root = CgroupRoot(
+            path: String(scratch.path[..<(try #require(scratch.path.lastIndex(of: "/")))]), mount: mount,
+            ownership: .own, controllers: ["memory"])
         let leaf = try CgroupLeaf(existing: scratch.path, root: root)
         enclosure = Enclosure(app: "app", run: 1, kind: .cgroup(leaf), proc: ProcFS())
     }
