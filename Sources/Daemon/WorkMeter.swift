@@ -36,6 +36,8 @@ final class WorkMeter {
     private var scan: ProcessScan?
     private var scanBegan = Duration.zero
     private var isScanned = false
+    /// What the next daemon needs of frozen runs.
+    private var keptRests: [RunID: KeptRests] = [:]
     /// By run. Those of runs that are over are removed.
     private var known: [RunID: WorkBaseline] = [:]
     private var mostKnown = WorkMeter.fewKnown
@@ -63,9 +65,30 @@ final class WorkMeter {
 
     /// The run is about to be thawed: writes what is left of timeouts that the kernel would begin anew.
     func restoreRests(of run: RunID) {
+        keptRests[run] = nil
         guard let rests = known[run]?.takeKeptRests(), !rests.isEmpty else { return }
         let now = context.loop.now()
         for rest in rests { rest.restore(at: now) }
+    }
+
+    /// What the record of a frozen run has; `nil`: the kernel keeps no rest of it.
+    func keptRests(of run: RunID) -> KeptRests? { keptRests[run] }
+
+    /// Takes over what the previous daemon has recorded of a run, before the run is recorded again.
+    func adopt(_ rests: KeptRests?, of run: RunID) { keptRests[run] = rests }
+
+    /// Takes over a run that the previous daemon has frozen: its rests, if they are of that freeze, and its timers that are due by a
+    /// signal.
+    func recoverFrozen(_ run: RunController, attempt: Int) {
+        if let rests = keptRests[run.id], rests.attempt == attempt {
+            known[run.id] = WorkBaseline(keptRests: rests.all)
+        } else {
+            keptRests[run.id] = nil
+        }
+        guard run.manifest.policy.role == .worker, run.manifest.policy.keepsTimers else { return }
+        let proc = ProcFS()
+        let pids = (try? run.enclosure.pids()) ?? []
+        context.signalTimers.add(run, pids.compactMap { (try? SignalTimer(of: $0, proc)) ?? nil })
     }
 
     /// Timer descriptors that the run uses for ticks, by process: input there does not wake it.
@@ -208,6 +231,10 @@ final class WorkMeter {
             : known[run.id, default: WorkBaseline()].judge(look.findings, idleTime: idleTime)
         if job.isFrozen, run.manifest.policy.keepsTimers { context.signalTimers.add(run, look.findings.signalTimers) }
         if known.count > mostKnown { removeEnded() }
+        if job.isFrozen, let rests = known[run.id]?.keptRests, !rests.isEmpty {
+            keptRests[run.id] = KeptRests(attempt: job.attempt, all: rests)
+            run.persistRecord()
+        }
         var work = RunWork(measurement)
         work.hasSignalTimers = job.isFrozen && !look.findings.signalTimers.isEmpty
         run.send(.workMeasured(work))
@@ -217,6 +244,7 @@ final class WorkMeter {
         known = known.filter { context.runs[$0.key] != nil }
         mostKnown = 2 * known.count + Self.fewKnown
         lateRuns = lateRuns.filter { context.runs[$0] != nil }
+        keptRests = keptRests.filter { context.runs[$0.key] != nil }
     }
 
     /// The app counts as having what it may have.

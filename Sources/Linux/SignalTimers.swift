@@ -1,4 +1,4 @@
-import Posix
+package import Posix
 
 /// Timers that are due by a signal: setitimer(2), alarm(2) and timer_create(2). The kernel shows no due time of them, but the signal waits for
 /// a frozen process.
@@ -15,7 +15,7 @@ package struct SignalTimer: Hashable, Sendable {
     private static let alarm: Int32 = 14
 
     /// - Returns: `nil` if the process has no such timer: it catches no SIGALRM, and has created none.
-    init?(of process: Int32, _ proc: ProcFS) throws(SystemError) {
+    package init?(of process: Int32, _ proc: ProcFS) throws(SystemError) {
         guard let bytes = try proc.read("status", of: process), let status = ProcessStatus(parsing: bytes) else {
             return nil
         }

@@ -47,7 +47,8 @@ package struct WorkBaseline {
     /// Timers whose rest the kernel keeps in the app's memory while it is frozen.
     package private(set) var keptRests: [KeptRest] = []
 
-    package init() {}
+    /// - Parameter keptRests: of a frozen app, as the previous daemon has found them.
+    package init(keptRests: [KeptRest] = []) { self.keptRests = keptRests }
 
     /// Compares a look with the ones before, and becomes the baseline of the next one.
     /// - Parameter idleTime: `IdleSec=`.

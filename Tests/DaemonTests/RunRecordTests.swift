@@ -1,3 +1,4 @@
+import Idleness
 import LifecycleCore
 import Linux
 import Posix
@@ -17,6 +18,13 @@ struct RunRecordTests {
         record.statusText = String(repeating: "x", count: NotifyDatagram.maximumStatus)
         record.errno = -1
         record.outputStart = 1 << 40
+        record.rests = KeptRests(
+            attempt: 3,
+            all: [
+                KeptRest(
+                    process: 1234, thread: 1235,
+                    wait: Wait(call: 23, arguments: [5, 0, 0, 0, .max, 7], due: .seconds(100)))
+            ])
         record.notices = NoticeQueue(
             waiting: [.willResignActive(.background), .memoryWarning(.critical), .willTerminate], isSending: true,
             lastEffect: EffectID(event: 1 << 40, index: 3))
@@ -29,7 +37,7 @@ struct RunRecordTests {
         let read = try RunRecord(reading: record.bytes)
         #expect(read == record)
         #expect(read.notices == record.notices && read.statusText == record.statusText && read.owner == record.owner)
-        #expect(read.outputStart == 1 << 40)
+        #expect(read.outputStart == 1 << 40 && read.rests == record.rests && read.rests?.all.count == 1)
         let empty = RunRecord(app: record.app)
         let readEmpty = try RunRecord(reading: empty.bytes)
         #expect(readEmpty.pid == nil && readEmpty.owner == nil && readEmpty.errno == nil)

@@ -1,4 +1,5 @@
 import Glibc
+import Idleness
 import LifecycleCore
 import Linux
 import Posix
@@ -89,6 +90,28 @@ struct WorkMeterTests {
             stage.runs[0].measureWork(.full)
             try stage.turn { $0.contains(RunID(1)) }
             #expect(stage.measured == [RunID(3), RunID(1)])
+        }
+    }
+
+    @Test("the next daemon corrects the rests of a freeze that it took over, and of no other one (L51)")
+    func rests() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 1)
+            let (run, work) = (stage.runs[0], stage.context.work)
+            try stage.freeze(run)
+            let pid = try #require(run.mainPID)
+            let wait = Wait(call: 270, arguments: [0, 0, 0, 0, 1 << 20, 0], due: stage.loop.now())
+            let rests = KeptRests(attempt: 1, all: [KeptRest(process: pid, thread: Int(pid), wait: wait)])
+            work.adopt(rests, of: run.id)
+            // Before it is known whether the run is still frozen, the record of it is written again.
+            #expect(RunRecord(run).rests == rests)
+            work.recoverFrozen(run, attempt: 1)
+            #expect(RunRecord(run).rests == rests)
+            work.restoreRests(of: run.id)
+            #expect(RunRecord(run).rests == nil)
+            work.adopt(rests, of: run.id)
+            work.recoverFrozen(run, attempt: 2)
+            #expect(RunRecord(run).rests == nil)
         }
     }
 

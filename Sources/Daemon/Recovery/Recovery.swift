@@ -174,10 +174,13 @@ final class Recovery {
             inbox: Inbox(of: app, in: context.inboxes, owner: record.owner, name: record.inbox),
             context: context)
         context.runs.insert(run)
+        context.work.adopt(record.rests, of: id)
         run.restore(record, process: try mainProcess(id, record, enclosure))
         if let pending = pendingFiles[id] { run.restorePending(pending) }
         run.restoreConnections(connections[id], descriptors.take(RecoveredDescriptors.connectionSocket(id)))
-        run.restoreFrozen(driver.core.freezeAttempt(ofSuspended: id), mayDiffer: recovered.lacksEvents)
+        let attempt = driver.core.freezeAttempt(ofSuspended: id)
+        run.restoreFrozen(attempt, mayDiffer: recovered.lacksEvents)
+        if let attempt { context.work.recoverFrozen(run, attempt: attempt) }
         // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }
         reattached.insert(id)

@@ -23,6 +23,8 @@ struct RunRecord: Hashable {
     var inbox: String?
     /// Where the output of the run begins in the file of the app (`OutputFiles`); `nil`: it goes elsewhere.
     var outputStart: UInt64?
+    /// Of a frozen run: what is left of timeouts, which the daemon corrects before the thaw.
+    var rests: KeptRests?
 
     init(app: AppID) { self.app = app }
 
@@ -37,6 +39,7 @@ struct RunRecord: Hashable {
         notices = run.transport.queue
         inbox = run.inbox.name == run.app.name ? nil : run.inbox.name
         outputStart = run.context.output.start(of: run.id)
+        rests = run.context.work.keptRests(of: run.id)
     }
 
     static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
@@ -72,6 +75,7 @@ extension RunRecord: SavedRecord {
         try coder.field(9, &notices)
         try coder.optional(10, &inbox)
         try coder.optional(11, &outputStart)
+        try coder.optional(12, &rests)
     }
 }
 
