@@ -7,6 +7,5 @@
 int thread_start(void *(*run)(void *), void *argument);
 
 /// Runs a function on such a thread, on an idle one if there is one: at most 4 wait for 5 s each for the next function. To
-/// create a thread costs more than most jobs, and takes a pid: a search for new processes looks at each new pid. The function
-/// must leave the thread as it was.
+/// create a thread costs more than most jobs. The function must leave the thread as it was.
 int thread_reuse(void *(*run)(void *), void *argument);

@@ -78,14 +78,14 @@ final class WorkMeter {
     func adopt(_ rests: KeptRests?, of run: RunID) { keptRests[run] = rests }
 
     /// Takes over a run that the previous daemon has frozen: its rests, if they are of that freeze, and its timers that are due by a
-    /// signal.
-    func recoverFrozen(_ run: RunController, attempt: Int) {
+    /// signal, if the core knows of such.
+    func recoverFrozen(_ run: RunController, attempt: Int, hasSignalTimers: Bool) {
         if let rests = keptRests[run.id], rests.attempt == attempt {
             known[run.id] = WorkBaseline(keptRests: rests.all)
         } else {
             keptRests[run.id] = nil
         }
-        guard run.manifest.policy.role == .worker, run.manifest.policy.keepsTimers else { return }
+        guard hasSignalTimers, run.manifest.policy.keepsTimers else { return }
         let proc = ProcFS()
         let pids = (try? run.enclosure.pids()) ?? []
         context.signalTimers.add(run, pids.compactMap { (try? SignalTimer(of: $0, proc)) ?? nil })

@@ -45,6 +45,14 @@ extension LifecycleCore {
         return self[run: index].freezeAttempt
     }
 
+    /// Whether a suspended run may have a timer that is due by a signal.
+    package func hasSignalTimers(_ run: RunID) -> Bool {
+        guard let index = runs[run.number], case .suspended(let suspended)? = apps[index].execution else {
+            return false
+        }
+        return suspended.hasSignalTimers
+    }
+
     /// Whether `requestAbandoned` would change anything: the request waits, or its interruption ends with the connection.
     package func awaitsDisconnect(of request: RequestID) -> Bool { requests[request.number] != nil }
 

@@ -5,7 +5,7 @@ import Posix
 /// The wait of a frozen thread in select(2), pselect6 or ppoll(2). At the freeze the kernel has written what was left of its timeout into the
 /// program's memory, and after the thaw it begins to wait for as long once more. So a program that is often frozen would never see
 /// the end. Before a thaw the daemon writes what is really left, as the kernel itself would with a later freeze.
-package struct KeptRest: Equatable, Sendable {
+package struct KeptRest: Hashable, Sendable {
     package let process: Int32
     package let thread: Int
     /// Its call, the arguments of the call, and when it is due.

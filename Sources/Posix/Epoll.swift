@@ -1,12 +1,12 @@
 import CLinux
 
-/// Events of epoll(7).
+/// The events of a descriptor, to wait for or reported (epoll(7)).
 package struct EpollEvents: OptionSet, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
     package static let readable = EpollEvents(rawValue: 0x001)
-    /// Urgent data of TCP.
+    /// EPOLLPRI: urgent data of TCP, or an exceptional condition, as PSI triggers and cgroup.events report it.
     package static let priority = EpollEvents(rawValue: 0x002)
     package static let writable = EpollEvents(rawValue: 0x004)
     /// Always reported, as is `hangUp`.

@@ -4,7 +4,8 @@ import Posix
 /// The descriptors of apps that are silent most of the time, as one source of the loop: a source of libsystemd for each would take
 /// 300 bytes, and an app has several. The kernel reports those that are ready in turns (epoll(7)).
 final class AppDescriptors {
-    private let loop: EventLoop
+    // The loop owns it, and so do the sources that are in the set.
+    private unowned let loop: EventLoop
     private let set: Epoll
     private var source: EventSource?
 
@@ -16,10 +17,10 @@ final class AppDescriptors {
         }
     }
 
-    func add(_ handler: DescriptorHandler, _ number: Int32, _ events: DescriptorEvents) throws(SystemError) {
+    func add(_ handler: DescriptorHandler, _ number: Int32, _ events: EpollEvents) throws(SystemError) {
         // Valid while it is reported: `remove` takes it out of the kernel's set before the handler goes, and one is taken at a time.
         let data = UInt64(UInt(bitPattern: Unmanaged.passUnretained(handler).toOpaque()))
-        let result = set.add(number, EpollEvents(rawValue: events.rawValue), data: data)
+        let result = set.add(number, events, data: data)
         if result != 0 { throw SystemError(call: "epoll_ctl", errno: result) }
     }
 
@@ -30,7 +31,7 @@ final class AppDescriptors {
             return .nothing
         }
         let handler = Unmanaged<DescriptorHandler>.fromOpaque(pointer).takeUnretainedValue()
-        loop.dispatchPart(handler) { handler.call(DescriptorEvents(rawValue: next.events.rawValue)) }
+        loop.dispatchPart(handler) { handler.call(next.events) }
         // Whether anything came of it is counted for the handler.
         return .progress
     }

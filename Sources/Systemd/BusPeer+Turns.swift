@@ -93,7 +93,7 @@ extension BusPeer {
         guard sd_bus_is_open(bus) > 0, events >= 0 else {
             return close(reason: Self.ended)
         }
-        var awaited = DescriptorEvents(rawValue: UInt32(events))
+        var awaited = EpollEvents(rawValue: UInt32(events))
         // If callers ask faster than the bus daemon reads the answers, the daemon has to hold their calls back.
         if isOnBus, queuedMessages > limits.queuedMessages { awaited.remove(.readable) }
         if let onDrained, queuedMessages == 0 {

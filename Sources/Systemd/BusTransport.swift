@@ -76,7 +76,7 @@ final class BusTransport {
     }
 
     /// Sets what the connection waits for.
-    func setEvents(_ events: DescriptorEvents) throws(SystemError) {
+    func setEvents(_ events: EpollEvents) throws(SystemError) {
         guard let intake, let socketSource else {
             try inputSource?.setEvents(events)
             return

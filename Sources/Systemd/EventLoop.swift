@@ -132,8 +132,8 @@ package final class EventLoop {
     ///   - share: of the app that can make the descriptor ready.
     ///   - handler: returns whether anything came of the turn.
     package func addDescriptor(
-        _ descriptor: SharedDescriptor, events: DescriptorEvents, kind: SourceKind, share: AppShare? = nil,
-        label: StaticString = #fileID, handler: @escaping (DescriptorEvents) -> TurnResult
+        _ descriptor: SharedDescriptor, events: EpollEvents, kind: SourceKind, share: AppShare? = nil,
+        label: StaticString = #fileID, handler: @escaping (EpollEvents) -> TurnResult
     ) throws(SystemError) -> EventSource {
         let handler = DescriptorHandler(self, kind, label, share, handler)
         if kind.isPart { return try EventSource(handler, watching: descriptor, events) }
@@ -142,7 +142,7 @@ package final class EventLoop {
             sd_event_add_io(
                 event, source, descriptor.raw, events.rawValue,
                 { _, _, revents, userdata in
-                    DescriptorHandler.call(userdata, DescriptorEvents(rawValue: revents))
+                    DescriptorHandler.call(userdata, EpollEvents(rawValue: revents))
                     return 0
                 }, userdata)
         }

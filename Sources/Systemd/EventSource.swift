@@ -57,23 +57,23 @@ final class HandlerBox<Input>: HandlerState {
 
 /// The same for the source of a descriptor, of which an app has several. The closure of a generic class takes 48 bytes more.
 final class DescriptorHandler: HandlerState {
-    private let handler: (DescriptorEvents) -> TurnResult
+    private let handler: (EpollEvents) -> TurnResult
 
     init(
         _ loop: EventLoop, _ kind: SourceKind, _ label: StaticString, _ share: AppShare?,
-        _ handler: @escaping (DescriptorEvents) -> TurnResult
+        _ handler: @escaping (EpollEvents) -> TurnResult
     ) {
         self.handler = handler
         super.init(loop, kind, label, share)
     }
 
-    static func call(_ userdata: UnsafeMutableRawPointer?, _ events: DescriptorEvents) {
+    static func call(_ userdata: UnsafeMutableRawPointer?, _ events: EpollEvents) {
         guard let userdata else { return }
         let box = Unmanaged<DescriptorHandler>.fromOpaque(userdata).takeUnretainedValue()
         box.loop.dispatch(box) { box.handler(events) }
     }
 
-    func call(_ events: DescriptorEvents) -> TurnResult { handler(events) }
+    func call(_ events: EpollEvents) -> TurnResult { handler(events) }
 }
 
 /// Releases the object of `Unmanaged.passRetained(_:)`.
@@ -108,16 +108,15 @@ package final class EventSource {
         case cancelled
         /// An sd_event_source, whose userdata is the retained handler.
         case source(OpaquePointer)
-        /// In `AppDescriptors`.
-        case part(DescriptorHandler)
+        case part(DescriptorHandler, of: AppDescriptors)
     }
     private var registration: Registration
     /// Stays open until the source is cancelled: a closed descriptor would stay in epoll(7) if another process has a copy.
     private var descriptor: SharedDescriptor?
     /// Of a part of `AppDescriptors`: whether it is enabled, what it waits for, and what the kernel's set has.
     private var isPartEnabled = true
-    private var events: DescriptorEvents
-    private var eventsInSet: DescriptorEvents = []
+    private var events: EpollEvents
+    private var eventsInSet: EpollEvents = []
     /// While it waits for the share of its app: whether it is enabled afterwards.
     private var isEnabledAfterPause: Bool?
     /// Called after the source was switched off because nothing came of its turns.
@@ -132,13 +131,14 @@ package final class EventSource {
     }
 
     /// A part of `AppDescriptors`.
-    init(_ handler: DescriptorHandler, watching descriptor: SharedDescriptor, _ events: DescriptorEvents)
+    init(_ handler: DescriptorHandler, watching descriptor: SharedDescriptor, _ events: EpollEvents)
         throws(SystemError)
     {
-        registration = .part(handler)
+        let parts = try handler.loop.parts()
+        registration = .part(handler, of: parts)
         self.descriptor = descriptor
         self.events = events
-        try updatePart(handler)
+        try updatePart(handler, parts)
         handler.source = self
     }
 
@@ -151,9 +151,9 @@ package final class EventSource {
                 Unmanaged<HandlerState>.fromOpaque(box).takeUnretainedValue().source = nil
             }
             sd_event_source_disable_unref(source)
-        case .part(let handler):
+        case .part(let handler, let parts):
             isPartEnabled = false
-            try? updatePart(handler)
+            try? updatePart(handler, parts)
             handler.source = nil
         }
         registration = .cancelled
@@ -183,18 +183,17 @@ package final class EventSource {
         case .source(let source):
             let result = sd_event_source_set_enabled(source, Int32(state))
             precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
-        case .part(let handler):
+        case .part(let handler, let parts):
             isPartEnabled = state != SD_EVENT_OFF
             // Without memory it stays silent until it is enabled again; nothing is lost, since the kernel keeps what arrived.
-            try? updatePart(handler)
+            try? updatePart(handler, parts)
         }
     }
 
     /// What waits for nothing is not in the kernel's set: an error or a hang-up would be reported nevertheless.
-    private func updatePart(_ handler: DescriptorHandler) throws(SystemError) {
+    private func updatePart(_ handler: DescriptorHandler, _ parts: AppDescriptors) throws(SystemError) {
         let wanted = isPartEnabled ? events : []
         guard wanted != eventsInSet, let descriptor else { return }
-        let parts = try handler.loop.parts()
         if !eventsInSet.isEmpty { parts.remove(descriptor.raw) }
         eventsInSet = []
         if wanted.isEmpty { return }
@@ -203,14 +202,14 @@ package final class EventSource {
     }
 
     /// Sets the events of the descriptor to wait for.
-    package func setEvents(_ events: DescriptorEvents) throws(SystemError) {
+    package func setEvents(_ events: EpollEvents) throws(SystemError) {
         switch registration {
         case .cancelled: break
         case .source(let source):
             try check(sd_event_source_set_io_events(source, events.rawValue), "sd_event_source_set_io_events")
-        case .part(let handler):
+        case .part(let handler, let parts):
             self.events = events
-            try updatePart(handler)
+            try updatePart(handler, parts)
         }
     }
 
@@ -253,28 +252,6 @@ extension LoopLevel {
 
     /// Of sources that wait for the end of a round.
     static let afterRound = Int64(allCases.count)
-}
-
-/// The events of a descriptor, to wait for or reported (epoll(7)).
-package struct DescriptorEvents: OptionSet, Sendable {
-    package let rawValue: UInt32
-
-    package init(rawValue: UInt32) {
-        self.rawValue = rawValue
-    }
-
-    /// EPOLLIN
-    package static let readable = DescriptorEvents(rawValue: 0x001)
-    /// EPOLLPRI: an exceptional condition, as PSI triggers and cgroup.events report it.
-    package static let priority = DescriptorEvents(rawValue: 0x002)
-    /// EPOLLOUT
-    package static let writable = DescriptorEvents(rawValue: 0x004)
-    /// EPOLLERR: always reported.
-    package static let error = DescriptorEvents(rawValue: 0x008)
-    /// EPOLLHUP: always reported.
-    package static let hangUp = DescriptorEvents(rawValue: 0x010)
-    /// EPOLLET: reported once for each change, not as long as the condition lasts.
-    package static let edge = DescriptorEvents(rawValue: 1 << 31)
 }
 
 /// A signal that has arrived: fields of signalfd_siginfo (signalfd(2)).

@@ -5,8 +5,8 @@ import Systemd
 extension EventLoop {
     /// A source whose every turn counts as progress.
     func addDescriptor(
-        _ descriptor: SharedDescriptor, events: DescriptorEvents, level: LoopLevel = .apps,
-        handler: @escaping (DescriptorEvents) -> Void
+        _ descriptor: SharedDescriptor, events: EpollEvents, level: LoopLevel = .apps,
+        handler: @escaping (EpollEvents) -> Void
     ) throws(SystemError) -> EventSource {
         try addDescriptor(descriptor, events: events, kind: .any(of: level)) {
             handler($0)

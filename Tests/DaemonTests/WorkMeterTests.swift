@@ -105,12 +105,12 @@ struct WorkMeterTests {
             work.adopt(rests, of: run.id)
             // Before it is known whether the run is still frozen, the record of it is written again.
             #expect(RunRecord(run).rests == rests)
-            work.recoverFrozen(run, attempt: 1)
+            work.recoverFrozen(run, attempt: 1, hasSignalTimers: false)
             #expect(RunRecord(run).rests == rests)
             work.restoreRests(of: run.id)
             #expect(RunRecord(run).rests == nil)
             work.adopt(rests, of: run.id)
-            work.recoverFrozen(run, attempt: 2)
+            work.recoverFrozen(run, attempt: 2, hasSignalTimers: false)
             #expect(RunRecord(run).rests == nil)
         }
     }

@@ -1,6 +1,9 @@
 import Glibc
 import JSON
+import LifecycleCore
 import Testing
+
+@testable import Daemon
 
 @Suite("Timers, ticks and waits of workers", .enabled(if: TrafficStage.hasPython, "needs python3"))
 struct WorkerTimerTests {
@@ -36,6 +39,54 @@ struct WorkerTimerTests {
         try stage.suspended()
         let after = try stage.daemon.status("server")
         #expect((after["trafficWakes"]?.integerValue ?? 0 > 0) == isSignal, "\(after)")
+    }
+
+    @Test(
+        "a timer that is due after the daemon was killed is served by the next one, and does not begin anew (L51)",
+        arguments: [
+            "select.select([], [], [], 8)", "signal.setitimer(signal.ITIMER_REAL, 8); select.select([], [], [], 3600)",
+        ])
+    func servedByTheNext(wait: String) throws {
+        let stage = try stage(
+            """
+            import select
+            begin = time.monotonic()
+            # The kernel would wait for what was left at the freeze once more: most of the 8 s.
+            def served(*_): publish(sys.argv[1], '2' if time.monotonic() - begin < 12 else '3')
+            signal.signal(signal.SIGALRM, served)
+            publish(sys.argv[1], '1')
+            \(wait)
+            served()
+            signal.pause()
+            """)
+        _ = try stage.launch()
+        // Then the look at the frozen threads is over.
+        try stage.daemon.eventually("what is left is recorded") {
+            let records = try Logbook.read(at: stage.daemon.runtime + "/logbook")?.records ?? [:]
+            return records.contains { RunRecord.run(named: $0) != nil && (try? RunRecord(reading: $1).rests) != nil }
+        }
+        #expect(try stage.daemon.state("server") == "suspended")
+        stage.crash()
+        try stage.restart()
+        func number() -> Int { Int(TestDaemon.text(of: stage.daemon.root + "/server.port")) ?? 0 }
+        try stage.daemon.eventually("its timer is served") { number() >= 2 }
+        #expect(number() == 2)
+    }
+
+    @Test("a suspended program without anything at which input could arrive needs no descriptor of the daemon (L50)")
+    func withoutInput() throws {
+        let program = "import time\nlistener.close()\npublish(sys.argv[1], '1')\ntime.sleep(3600)"
+        let stage = try TrafficStage(["first": program, "second": program])
+        /// Pidfds, and sets of epoll(7), once an app is suspended and watched.
+        func objects(with app: String) throws -> Int {
+            _ = try stage.launch(app)
+            try stage.suspended(app)
+            try stage.daemon.eventually("its descriptors are known") { try stage.daemon.status(app)["watch"] != nil }
+            return stage.daemon.openDescriptors().count { $0 == "anon_inode:" }
+        }
+        let one = try objects(with: "first")
+        // The main process.
+        #expect(try objects(with: "second") == one + 1)
     }
 
     @Test("a worker in a call that cannot be watched stays awake, and status says which thread is in which call (L51)")

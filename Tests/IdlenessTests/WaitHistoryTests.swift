@@ -81,6 +81,7 @@ struct WaitHistoryTests {
         for look in 1...7 { _ = program.look(program.wait(.milliseconds(34), stamp: UInt64(look))) }
         program.history.begin(at: program.now)
         #expect(program.look(program.wait(.milliseconds(72), stamp: 8)).work == nil)
+        #expect(program.look(program.wait(.milliseconds(300), stamp: 9)).work == .shortWait)
     }
 
     @Test("short waits that end together with a timer now and then are ticks nevertheless")

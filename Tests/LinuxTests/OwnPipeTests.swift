@@ -8,6 +8,15 @@ import Testing
     "Pipes of which an app has both ends",
     .enabled(if: TestContainment.isPossible && geteuid() == 0, "needs a cgroup v2 mount, and root"))
 struct OwnPipeTests {
+    /// One descriptor is ready, and it is no input.
+    private func expectNothing(_ watch: DescriptorWatch) throws {
+        let looks = try watch.wait()
+        guard looks.count == 1, case .nothing = looks[0] else {
+            Issue.record("\(looks)")
+            return
+        }
+    }
+
     @Test("what a process has left in its own pipe is input at one freeze, and only what is added at the next (L50)")
     func ownPipe() throws {
         let holder = try DescriptorHolder("own-pipe")
@@ -19,11 +28,7 @@ struct OwnPipeTests {
         first.close()
         // As after a thaw in which the process has not read it.
         let second = try holder.watch(leftBefore: first.left)
-        let looks = try second.wait()
-        guard looks.count == 1, case .nothing = looks[0] else {
-            Issue.record("\(looks)")
-            return
-        }
+        try expectNothing(second)
         #expect(second.left == first.left)
         try holder.send("p")
         #expect(try second.input(at: .seconds(1)).bytes == 6)
@@ -40,11 +45,7 @@ struct OwnPipeTests {
         #expect(try first.input().kind == .event)
         first.close()
         let second = try holder.watch(leftBefore: first.left)
-        let looks = try second.wait()
-        guard looks.count == 1, case .nothing = looks[0] else {
-            Issue.record("\(looks)")
-            return
-        }
+        try expectNothing(second)
         try holder.send("p")
         #expect(try second.input(at: .seconds(1)).kind == .event)
     }

@@ -44,7 +44,7 @@ struct WorkBaselineTests {
         let both = judge(&baseline, try makeFindings([message, outgoing]))
         #expect(both.traffic == .seconds(2) && both.connections == 1)
         let none = judge(&baseline, try makeFindings(at: 1))
-        #expect(none.connections == 0)
+        #expect(none.traffic == .zero && none.connections == 0)
     }
 
     @Test(

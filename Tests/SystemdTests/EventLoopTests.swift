@@ -10,7 +10,7 @@ struct EventLoopTests {
     func readable() throws {
         let loop = try EventLoop()
         let pipe = try TestPipe()
-        var seen: [DescriptorEvents] = []
+        var seen: [EpollEvents] = []
         let source = try loop.addDescriptor(pipe.reading, events: .readable) { seen.append($0) }
         #expect(try !loop.runOnce(timeout: .zero))
         pipe.write("x")

@@ -11,9 +11,6 @@ struct KeptRests: Hashable {
 
     /// Further ones are late after a restart of the daemon.
     static let most = 64
-
-    static func == (a: Self, b: Self) -> Bool { a.attempt == b.attempt && a.all == b.all }
-    func hash(into hasher: inout Hasher) { hasher.combine(attempt) }
 }
 
 extension KeptRests: SavedRecord {

@@ -180,7 +180,9 @@ final class Recovery {
         run.restoreConnections(connections[id], descriptors.take(RecoveredDescriptors.connectionSocket(id)))
         let attempt = driver.core.freezeAttempt(ofSuspended: id)
         run.restoreFrozen(attempt, mayDiffer: recovered.lacksEvents)
-        if let attempt { context.work.recoverFrozen(run, attempt: attempt) }
+        if let attempt {
+            context.work.recoverFrozen(run, attempt: attempt, hasSignalTimers: driver.core.hasSignalTimers(id))
+        }
         // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }
         reattached.insert(id)
