@@ -120,8 +120,10 @@ struct WorkerTimerTests {
             """
         let stage = try stage(program, "RequestSec=2s\nPulseSec=1s\nKeepAwake=requests")
         let client = try TrafficClient(port: try stage.launch())
-        try stage.daemon.eventually("what goes over its connection counts") {
-            try client.exchange([1])
+        // Its ticks are learned while nothing else happens.
+        try stage.suspended()
+        try client.exchange([1])
+        try stage.daemon.eventually("what went over its connection counts") {
             let awake = try stage.daemon.status("server")["awake"]?.arrayValue
             return awake?.first?["reason"]?.stringValue == "traffic"
         }
