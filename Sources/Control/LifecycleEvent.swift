@@ -13,6 +13,8 @@ package struct LifecycleEvent: Record {
         case memoryLevelChanged, ended
     }
 
+    /// Its number; it increases until the machine is booted again, also over restarts of the daemon. `nil` from a daemon before 0.3.0.
+    package var serial: UInt64?
     package var time = Timestamp(microseconds: 0)
     /// A `Kind`.
     package var kind = ""
@@ -72,7 +74,8 @@ package struct LifecycleEvent: Record {
     }
 
     package static let fields: [RecordField<LifecycleEvent>] = [
-        .required("time", \.time), .required("kind", \.kind), .required("message", \.message),
+        .optional("serial", \.serial), .required("time", \.time), .required("kind", \.kind),
+        .required("message", \.message),
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
         .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
         .list("tasks", \.tasks), .optional("wakeId", \.wake), .optional("input", \.input),

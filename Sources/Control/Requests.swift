@@ -73,3 +73,19 @@ package struct ReloadResult: Record {
         .required("apps", \.apps), .required("errors", \.errors), .required("warnings", \.warnings),
     ]
 }
+
+/// The answer to `RecentEvents`.
+package struct RecentEvents: Record {
+    /// The number of the last event of the daemon.
+    package var serial: UInt64 = 0
+    /// The events after the one that the caller has named, oldest first, as far as the daemon has kept them.
+    package var events: [LifecycleEvent] = []
+    /// Whether these are all that this daemon has sent since.
+    package var isComplete = false
+
+    package init() {}
+
+    package static let fields: [RecordField<RecentEvents>] = [
+        .required("serial", \.serial), .list("events", \.events), .required("complete", \.isComplete),
+    ]
+}

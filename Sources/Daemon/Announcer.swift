@@ -25,10 +25,6 @@ final class Announcer {
     private var announced: [AppID: Properties] = [:]
     /// Apps that clients know from the previous daemon, until the daemon announces something about them.
     private var recovered: Set<AppID> = []
-    /// Apps that clients know as disabled from the previous program, until the manifests are read.
-    private var recoveredDisabled: [AppID] = []
-    /// Whether clients of the previous program are connected.
-    private var hasClients = false
     private var level: MemoryLevel?
     /// Apps whose properties may have changed, in the order of the changes.
     private var changed: ArraySlice<AppID> = []
@@ -44,16 +40,7 @@ final class Announcer {
     // MARK: Changes
 
     /// The apps of the core are those of the previous daemon: their objects are not new to clients.
-    /// - Parameters:
-    ///   - hasClients: clients of the previous program are connected.
-    ///   - disabled: apps that they know and that are not in the core (`knownDisabled`).
-    func recover(hasClients: Bool, disabled: [AppID]) {
-        recovered = Set(bus.driver.core.unsortedAppIDs).union(disabled)
-        recoveredDisabled = disabled
-        self.hasClients = hasClients
-        // The level may have changed after the previous program sent it.
-        if hasClients { schedule() }
-    }
+    func recover() { recovered = Set(bus.driver.core.unsortedAppIDs) }
 
     func record(_ event: Event) {
         switch event {
@@ -78,9 +65,7 @@ final class Announcer {
 
     /// Errors in the manifests of these apps have begun, ended or changed.
     func record(_ ids: [AppID]) {
-        // Of those of the previous program, some may have no manifest any more, or one without an error.
-        for id in ids + recoveredDisabled { record(id) }
-        recoveredDisabled = []
+        for id in ids { record(id) }
     }
 
     private func record(_ id: AppID) {
@@ -116,20 +101,6 @@ final class Announcer {
         return false
     }
 
-    /// Sends all changes at once, before `Reexec`: the next program takes all apps of the core for known to clients.
-    func flush() {
-        recordForeground()
-        while let id = changed.popFirst() {
-            isChanged.remove(id)
-            announce(id)
-        }
-        announceLevel()
-    }
-
-    /// Apps that clients know as objects and that are not in the core, after `flush`: an error in their manifests disables
-    /// them.
-    var knownDisabled: [AppID] { announced.keys.filter { bus.driver.core.state(of: $0) == nil }.sorted() }
-
     /// Whether the message bus takes signals more slowly than apps change. Their latest properties are sent once it has
     /// caught up.
     private func isCongested() -> Bool {
@@ -160,7 +131,7 @@ final class Announcer {
     private func announceLevel() {
         let now = bus.driver.core.memory.level
         guard level != now else { return }
-        let isFirst = level == nil && !hasClients
+        let isFirst = level == nil
         level = now
         if isFirst { return }
         emitChanged(

@@ -29,22 +29,6 @@ final class ClientInterruptions {
         requests[client] = known
     }
 
-    /// Whether an interruption is to end with this connection.
-    func isTied(to peer: BusPeer) -> Bool {
-        requests.contains { client, known in
-            client.isConnected(by: peer) && known.contains { driver.core.awaitsDisconnect(of: $0) }
-        }
-    }
-
-    /// Stops watching the clients whose interruptions have all ended. Otherwise a client on the message bus that had one
-    /// would keep the connection of all clients from being handed over as long as it is connected.
-    func removeEnded() {
-        for (client, known) in requests where !known.contains(where: { driver.core.awaitsDisconnect(of: $0) }) {
-            requests[client] = nil
-            cancellations.removeValue(forKey: client)?()
-        }
-    }
-
     private func disconnected(_ client: BusClient) {
         cancellations[client] = nil
         for request in requests.removeValue(forKey: client) ?? [] { driver.send(.requestAbandoned(request)) }

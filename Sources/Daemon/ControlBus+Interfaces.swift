@@ -37,6 +37,11 @@ extension ControlBus {
             BusMethod("Pressure", out: "a{sv}", results: ["memory"], access: .anyone) { [unowned self] call in
                 call.reply([self.service.memoryStatus().variant])
             },
+            BusMethod(
+                "RecentEvents", in: "t", out: "a{sv}", arguments: ["serial"], results: ["events"], access: .anyone
+            ) { [unowned self] call in
+                call.reply([self.recent.events(after: call.arguments[0].uintValue ?? 0).variant])
+            },
             BusMethod("Version", out: "s", results: ["version"], access: .anyone) { call in
                 call.reply([.string(ControlNames.version)])
             },
@@ -142,7 +147,7 @@ extension ControlBus {
     private func reexec(_ call: MethodCall) {
         call.reply([RequestResult(.done).variant])
         // After the answer was sent.
-        service.loop.callLater { [self] in prepareReexec(call.peer) }
+        service.loop.callLater { [self] in prepareReexec() }
     }
 
     private func launch(_ call: MethodCall, _ app: String, _ options: [(String, Variant)]) {

@@ -18,8 +18,6 @@ extension ControlBus {
                 loop: service.loop, address: options.systemBusAddress, name: nil, objects: BusObjects())
         }
         if let systemBus { try watchLogind(systemBus, options, inhibitor, journal) }
-        // A connection that is resumed is established already.
-        if systemBus === messageBus, let peer = messageBus?.peer { logind?.busIsUp(peer) }
         messageBus?.connect()
         systemBus?.connect()
     }

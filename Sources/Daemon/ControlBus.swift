@@ -20,29 +20,23 @@ final class ControlBus {
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
     private(set) lazy var clientInterruptions = ClientInterruptions(driver: driver)
-    /// The connections that asked for `Reexec`. The end of one of the private socket tells its client that the new program
-    /// runs.
-    var reexecCallers: [BusPeer] = []
     /// While the program is about to be replaced.
-    var hold: BusHold?
+    var replacement: Retry?
+    let recent: RecentEventList
 
     init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
         self.service = service
         self.driver = driver
         self.answers = answers
+        recent = RecentEventList(loop: service.loop)
         service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
     }
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
     ///
-    /// - Parameters:
-    ///   - socket: the listening socket of the previous instance.
-    ///   - descriptors: with the connections of the previous program.
-    ///   - completion: called once those of the private socket are resumed. A signal that is sent before would not reach all
-    ///     of their clients.
+    /// - Parameter socket: the listening socket of the previous instance.
     func listen(
-        at path: String, _ socket: consuming Descriptor?, _ descriptors: RecoveredDescriptors, busAddress: String?,
-        authoriser: Authoriser, completion: @escaping () -> Void
+        at path: String, _ socket: consuming Descriptor?, busAddress: String?, authoriser: Authoriser
     ) throws {
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
@@ -52,20 +46,12 @@ final class ControlBus {
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         try open(path, socket)
-        if let busAddress { try resumeMessageBus(busAddress, descriptors, authoriser) }
-        resumeClients(descriptors, completion)
-    }
-
-    private func resumeMessageBus(
-        _ busAddress: String, _ descriptors: RecoveredDescriptors, _ authoriser: Authoriser
-    ) throws {
+        guard let busAddress else { return }
         let bus = try MessageBus(
             loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
         messageBus = bus
         authoriser.bus = bus
-        // Before a connection is resumed: its name may be lost or refused before `joinBus`.
         logChanges(of: bus, service.context.journal)
-        if let connection = descriptors.take(RecoveredDescriptors.messageBus) { bus.resume(connection) }
     }
 
     private func open(_ path: String, _ socket: consuming Descriptor?) throws {
@@ -199,9 +185,10 @@ final class ControlBus {
         var audience = self.audience
         // Debugging entries go to the private socket alone: all programs share the message bus.
         if entry.priority == .debug { audience.removeAll { $0 === messageBus?.peer } }
-        guard !audience.isEmpty else { return }
+        guard !audience.isEmpty || recent.isRecording else { return }
         var event = entry.event
         event.time = service.clock.now()
+        recent.add(&event)
         let arguments = [event.variant]
         for peer in audience {
             try? peer.emitSignal(

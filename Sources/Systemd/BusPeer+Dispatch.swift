@@ -4,7 +4,18 @@ import Posix
 
 // Incoming messages: signals, and calls of the objects that the connection serves.
 
+/// A call that waits for its answer. Its handler has it.
+struct UnansweredCall {
+    weak var call: MethodCall?
+}
+
 extension BusPeer {
+    /// Answers all calls that wait with this error: this program will not answer them any more.
+    package func failCalls(_ error: BusError) {
+        let calls = unanswered.sorted { $0.key < $1.key }.compactMap(\.value.call)
+        for call in calls { call.fail(error) }
+    }
+
     /// Examines a message before the objects do.
     /// - Returns: whether the message is dropped.
     func filter(_ message: OpaquePointer) -> Bool {

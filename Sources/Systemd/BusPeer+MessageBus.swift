@@ -52,8 +52,6 @@ extension BusPeer {
 
     /// Asks the daemon for the signals that a match rule describes (D-Bus specification, "Match Rules").
     package func addMatch(_ rule: String) {
-        // The previous program may have added the same rule, and the daemon counts them.
-        if isResumed { tellDaemon("RemoveMatch", [.string(rule)]) }
         callDaemon("AddMatch", [.string(rule)])
     }
 
@@ -87,9 +85,7 @@ extension BusPeer {
             "type='signal',sender='\(BusDaemon.name)',interface='\(BusDaemon.name)',member='NameOwnerChanged',"
             + "path='\(BusDaemon.path)',arg0='\(sender)'"
         watchedSenders[sender] = WatchedSender(rule: rule, serials: [serial])
-        // Not `addMatch`: a connection is handed over only if no sender is watched, so the previous program has no such
-        // rule.
-        callDaemon("AddMatch", [.string(rule)])
+        addMatch(rule)
         // It may have ended before the rule was added.
         callDaemon("NameHasOwner", [.string(sender)]) { [weak self] result in
             if case .success(let answer) = result, answer.first == .bool(false) { self?.senderGone(sender) }

@@ -68,11 +68,10 @@ extension BusPeer {
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
         let serial = nextSerial()
-        call.onFinish = { [weak self, weak call] in
+        call.onFinish = { [weak self] in
             guard let self else { return }
             self.transport.messageArrived()
             self.outgoing[serial] = nil
-            if call?.hasTimedOut ?? false { self.hasLateAnswers = true }
         }
         try OutgoingCall.send(message, on: bus, timeout: timeout, call)
         outgoing[serial] = call

@@ -18,7 +18,6 @@ extension BusPeer {
         defer {
             isInTurn = false
             descriptors = []
-            onHeldTurn?()
         }
         let wasReady = isReady
         let result: Int32
@@ -53,11 +52,37 @@ extension BusPeer {
         return nil
     }
 
+    /// Whether a message, or a part of one or of the handshake, has arrived and has not been handled.
+    private var isReading: Bool {
+        guard !isGone else { return false }
+        if isReady, !isSettled || !transport.isQuiet || hasQueuedMessages { return true }
+        return transport.hasInput
+    }
+
+    private var hasQueuedMessages: Bool {
+        var count: UInt64 = 0
+        return sd_bus_get_n_queued_read(bus, &count) < 0 || count > 0
+    }
+
+    /// Stops reading what the client sends: it waits in the kernel until `endHold`.
+    package func hold() {
+        transport.setHeld(true)
+        update()
+    }
+
+    /// Reads messages again.
+    package func endHold() {
+        transport.setHeld(false)
+        guard !isGone else { return }
+        update()
+        continuation.schedule()
+    }
+
     /// Handles what has arrived: at most `limit` turns. For what the other side sent before its end.
     package func drain(limit: Int) {
         guard !isInTurn else { return }
         var rest = limit
-        while rest > 0, !isGone, isReading || (transport.socket?.descriptor.readableBytes ?? 0) > 0 {
+        while rest > 0, isReading {
             turn()
             rest -= 1
         }
@@ -135,6 +160,10 @@ extension BusPeer {
         var queued: UInt64 = 0
         return !isGone && sd_bus_get_n_queued_write(bus, &queued) >= 0 ? queued : 0
     }
+
+    /// Whether the other side has read all that was sent to it, as far as this process knows: the rest is in the kernel, which
+    /// delivers it also after the end of the connection.
+    package var hasSentAll: Bool { queuedMessages == 0 }
 
     /// Whether a bus daemon reads more slowly than this connection writes. Signals that can be left out should be.
     package var isCongested: Bool { queuedMessages > limits.queuedMessages / 2 }

@@ -23,9 +23,8 @@ package final class BusPeer {
     package let number: UInt64
     /// The process at the other end; `nil` if that is a bus daemon, whose messages have a sender each.
     package let credentials: PeerCredentials?
-    /// When the connection was accepted, or begun (CLOCK_BOOTTIME, as the start times of processes). A client's connection that
-    /// is resumed was accepted by an earlier program.
-    package let connected: Duration
+    /// When the connection was accepted, or begun (CLOCK_BOOTTIME, as the start times of processes).
+    package let connected = EventLoop.bootTime()
     package let limits: BusLimits
     package private(set) var isGone = false
     /// Called once from the loop with the reason, a sentence, unless `close` was called without one.
@@ -38,14 +37,10 @@ package final class BusPeer {
     package var onMessage: (() -> Void)?
     /// Called once from the loop when the outgoing queue is empty. Set it while `isCongested`.
     package var onDrained: (() -> Void)?
-    /// Called after each turn of a connection that is held, and once it has ended.
-    var onHeldTurn: (() -> Void)?
 
     let bus: OpaquePointer
     let loop: EventLoop
     package let isOnBus: Bool
-    /// Whether the previous program began the connection.
-    let isResumed: Bool
     let kinds: BusKinds
     let transport: BusTransport
     private(set) var objects: BusObjects?
@@ -68,8 +63,6 @@ package final class BusPeer {
     var hasReceived = false
     /// Calls of the other side that wait for an answer, by number.
     var unanswered: [UInt64: UnansweredCall] = [:]
-    /// Whether an answer may arrive for a call of this side that has ended.
-    var hasLateAnswers = false
     private var lastSerial: UInt64 = 0
     private var goneHandlers: [UInt64: () -> Void] = [:]
 
@@ -77,27 +70,24 @@ package final class BusPeer {
     /// - Parameters:
     ///   - kinds: of its sources.
     ///   - share: of the app at the other end.
-    ///   - closer: closes the socket, and descriptors that the other side sends to a server.
-    ///   - resumption: the socket is of a server of the previous program (`socketForHandover`).
-    ///   - connected: when a connection that is resumed was accepted; `nil`: now.
+    ///   - isTrusted: of a server: whether the client may do anything to this process anyway (root, and its own user). Then libsystemd
+    ///     reads the socket itself.
+    ///   - closer: closes the socket of a client that is not trusted, and the descriptors that it sends.
     package init(
         loop: EventLoop, descriptor: consuming Descriptor, role: Role, number: UInt64 = 0, objects: BusObjects? = nil,
         limits: BusLimits = BusLimits(), kinds: BusKinds = .control, share: AppShare? = nil,
-        closer: DescriptorCloser = DescriptorCloser(), resumption: BusResumption? = nil, connected: Duration? = nil,
-        incoming: IncomingBudget? = nil
+        isTrusted: Bool = false, closer: DescriptorCloser = DescriptorCloser()
     ) throws(SystemError) {
         let credentials = try PeerCredentials(ofSocket: descriptor)
         self.credentials = credentials
-        let budget = incoming?.share(of: credentials, longest: limits.incomingBytes)
         let bus = try Self.makeBus()
         let intake: BusIntake?
         do throws(SystemError) {
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
-            if case .server = role {
-                try Self.makeServer(bus)
+            if case .server = role { try Self.makeServer(bus) }
+            if case .server = role, !isTrusted {
                 intake = try BusIntake(
-                    socket: descriptor, bus: bus, closer: closer, resumption: resumption, share: budget,
-                    mostDescriptors: limits.descriptors)
+                    socket: descriptor, bus: bus, closer: closer, mostDescriptors: limits.descriptors)
             } else {
                 intake = nil
                 try check(sd_bus_set_fd(bus, descriptor.raw, descriptor.raw), "sd_bus_set_fd")
@@ -109,20 +99,14 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
-        self.connected = connected ?? EventLoop.bootTime()
         self.number = number
         self.limits = limits
         self.kinds = kinds
         isOnBus = false
-        isResumed = resumption != nil
         isServer = if case .server = role { true } else { false }
         transport = BusTransport(loop: loop, kind: kinds.client, share: share, intake: intake)
         continuation = DeferredCall(loop: loop, kind: kinds.client)
-        budget?.onAdmitted = { [weak self] in self?.continuation.schedule() }
-        budget?.onTimeout = { [weak self] in
-            self?.close(reason: "its large message did not end while those of other connections waited")
-        }
-        try start(objects, role, isInHandshake: resumption != .established)
+        try start(objects, role)
     }
 
     /// Connects to a bus daemon. If its socket does not exist yet, libsystemd waits for it without polling
@@ -146,54 +130,15 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
-        connected = EventLoop.bootTime()
         number = 0
         credentials = nil
         self.limits = limits
         kinds = .control
         isOnBus = true
-        isResumed = false
         isServer = false
         transport = BusTransport(loop: loop, kind: kinds.client, share: nil, intake: nil)
         continuation = DeferredCall(loop: loop, kind: kinds.client)
         try start(objects, .client)
-    }
-
-    /// Resumes the connection of the previous program to a bus daemon (`socketForHandover`). It has the same unique name and
-    /// well-known names as before, and takes no descriptors.
-    package init(
-        loop: EventLoop, resumingBus socket: consuming Descriptor, objects: BusObjects? = nil,
-        limits: BusLimits = BusLimits()
-    ) throws(SystemError) {
-        let socket = SharedDescriptor(socket)
-        let bus = try Self.makeBus()
-        let standIn: StandIn
-        do throws(SystemError) {
-            let pair = try SocketPair()
-            let near = try pair.near.duplicate()
-            standIn = StandIn(near.raw, pair.closingNear(), for: socket)
-            try standIn.send(StandIn.busAnswers)
-            try check(sd_bus_negotiate_fds(bus, 0), "sd_bus_negotiate_fds")
-            // Without sd_bus_set_bus_client: libsystemd would send another Hello.
-            try check(sd_bus_set_fd(bus, near.raw, near.raw), "sd_bus_set_fd")
-            _ = near.release()
-        } catch {
-            sd_bus_unref(bus)
-            throw error
-        }
-        self.bus = bus
-        self.loop = loop
-        connected = EventLoop.bootTime()
-        number = 0
-        credentials = nil
-        self.limits = limits
-        kinds = .control
-        isOnBus = true
-        isResumed = true
-        isServer = false
-        transport = BusTransport(loop: loop, kind: kinds.client, share: nil, intake: nil)
-        continuation = DeferredCall(loop: loop, kind: kinds.client)
-        try start(objects, .client, standIn, isInHandshake: false)
     }
 
     private static func makeBus() throws(SystemError) -> OpaquePointer {
@@ -209,17 +154,13 @@ package final class BusPeer {
         try check(sd_bus_set_server(bus, 1, id), "sd_bus_set_server")
         // GDBus and dbus-python deliver a signal to an object's listeners only if it comes from the owner of the name.
         try check(sd_bus_set_sender(bus, BusDriver.ownUniqueName), "sd_bus_set_sender")
-        // None arrives here: `BusIntake` closes them.
+        // A client that may send none ends its connection when it is to send one (GDBus, libdbus). `BusIntake` closes those of apps.
         try check(sd_bus_negotiate_fds(bus, 1), "sd_bus_negotiate_fds")
-        // libsystemd reads from a socket of this process, whose credentials are not those of the peer. `credentials` are
-        // the kernel's.
+        // `credentials` are the kernel's; with a `BusIntake` libsystemd would see those of this process.
         try check(sd_bus_set_anonymous(bus, 1), "sd_bus_set_anonymous")
     }
 
-    /// - Parameter isInHandshake: no message has been handled yet.
-    private func start(
-        _ objects: BusObjects?, _ role: Role, _ standIn: StandIn? = nil, isInHandshake: Bool = true
-    ) throws(SystemError) {
+    private func start(_ objects: BusObjects?, _ role: Role) throws(SystemError) {
         self.objects = objects
         transport.onEvent = { [weak self] in self?.turn() ?? true }
         continuation.handler = { [weak self] in _ = self?.turn() }
@@ -230,12 +171,6 @@ package final class BusPeer {
             }
             try objects?.register(on: bus, for: self)
             try check(sd_bus_start(bus), "sd_bus_start")
-            if isResumed {
-                try standIn?.finish(bus) { sd_bus_is_ready(bus) > 0 }
-                try transport.finishHandshake(bus)
-                hasReceived = !isInHandshake
-                isSettled = !isInHandshake
-            }
             try transport.watch(bus)
             if !isOnBus { try transport.limitSendBuffer(limits.sendBuffer) }
         } catch {
@@ -296,10 +231,7 @@ package final class BusPeer {
         onMessage = nil
         onReady = nil
         onDrained = nil
-        let onHeldTurn = self.onHeldTurn
-        self.onHeldTurn = nil
         loop.callLater {
-            onHeldTurn?()
             for call in calls { call.finish(.failure(.disconnected("The connection ended before the answer."))) }
             for handler in handlers { handler() }
             if let reason { onGone?(reason) }

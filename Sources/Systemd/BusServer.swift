@@ -22,26 +22,20 @@ package final class BusServer {
         /// Simultaneous connections; further ones are closed at once. Each takes five descriptors and about 20 KiB. 1,000
         /// clients that connect at the same time are served.
         package var peers = 1280
-        /// Of these, connections of one user other than root, so that root can always connect.
-        package var peersPerUser = 1120
-        /// Descriptors of one user that are not closed yet. At this number the user's new connections are refused.
+        /// Descriptors that are not closed yet. At this number new connections are refused.
         package var closing = 256
         /// Warnings in a second: a client can be refused again and again.
         package var warnings = 5
         /// From the connection to the end of the handshake, which clients send at once.
         package var handshake = Duration.seconds(5)
         package var peer = BusLimits()
-        package var incoming = IncomingBudget.Limits()
         /// Whether a spare descriptor is kept, to refuse connections when no other is free. Without it `accept` pauses.
         package var keepsSpare = true
 
         package init() {}
 
         /// The limits of a process that may have `descriptors` open: connections use at most a third of them.
-        package init(descriptors: UInt64) {
-            peers = Int(min(1280, max(128, descriptors / 16)))
-            peersPerUser = peers * 7 / 8
-        }
+        package init(descriptors: UInt64) { peers = Int(min(1280, max(128, descriptors / 16))) }
     }
 
     /// What the servers of one kind share.
@@ -79,9 +73,6 @@ package final class BusServer {
     /// Whether the socket was a previous server's.
     package let isAdopted: Bool
 
-    /// The large messages of all connections.
-    package private(set) lazy var incoming = makeIncomingBudget()
-
     let loop: EventLoop
     private let objects: BusObjects
     private let configuration: Configuration
@@ -98,11 +89,10 @@ package final class BusServer {
     private var lastNumber: UInt64 = 0
     /// The warnings of this second.
     private var warnings = (until: Duration.zero, count: 0)
-    /// Close the sockets of each user and the descriptors that it sends. Refused users share one.
-    private var closers: [UInt32: DescriptorCloser] = [:]
-    /// Closes those of all users instead.
-    private let closerOfAll: DescriptorCloser?
-    private let closerOfRefused: DescriptorCloser
+    /// Closes the sockets of an app, the descriptors that it sends, and the connections that are refused.
+    private let closer: DescriptorCloser
+    /// Whether clients may do anything to this process anyway (`BusPeer.init`).
+    private let isTrusting: Bool
     /// Ends a pause of `accept`.
     private var pause: Timer?
     /// A spare descriptor. It is closed when no other is free, so that a waiting connection can be accepted and refused.
@@ -125,7 +115,7 @@ package final class BusServer {
     ///   - mode: of the socket's file.
     ///   - owner: of the socket's file; `nil`: this process.
     ///   - share: of the app whose processes connect; `nil`: they are no processes of an app.
-    ///   - closer: closes all sockets and descriptors that are sent; `nil`: one for each user.
+    ///   - closer: of the app whose processes connect; `nil`: only root and the user of this process may connect.
     ///   - admits: why a process may not connect, as the end of a sentence; `nil`: it may.
     /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EADDRINUSE if another program listens there.
     package init(
@@ -138,8 +128,8 @@ package final class BusServer {
         self.objects = objects
         self.configuration = configuration
         self.admits = admits
-        closerOfAll = closer
-        closerOfRefused = closer ?? DescriptorCloser()
+        self.closer = closer ?? DescriptorCloser()
+        isTrusting = closer == nil
         self.share = share
         if let adopted, UnixSocket.listens(adopted, at: path) {
             listener = SharedDescriptor(adopted)
@@ -167,17 +157,6 @@ package final class BusServer {
 
     private var limits: Limits { configuration.limits }
     var kinds: BusKinds { configuration.kinds }
-
-    private func makeIncomingBudget() -> IncomingBudget {
-        let incoming = IncomingBudget(loop: loop, kind: kinds.timer, limits: limits.incoming)
-        incoming.onTimeout = { [weak self] peer, bytes in
-            guard let self else { return }
-            warn(
-                "A connection of process \(peer.pid) (uid \(peer.uid)) to \(path) was ended: its message of \(bytes) bytes was "
-                    + "not complete after \(limits.incoming.timeout), and other messages waited for it.")
-        }
-        return incoming
-    }
 
     deinit {
         listening?.cancel()
@@ -254,16 +233,9 @@ package final class BusServer {
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: configuration.names), number: lastNumber,
             objects: objects,
-            limits: limits.peer, kinds: kinds, share: share, closer: closer(of: caller.uid), incoming: incoming)
+            limits: limits.peer, kinds: kinds, share: share, isTrusted: isTrusting, closer: closer)
         awaitHandshake(peer)
         add(peer)
-    }
-
-    private func closer(of user: UInt32) -> DescriptorCloser {
-        if let closer = closerOfAll ?? closers[user] { return closer }
-        let closer = DescriptorCloser()
-        closers[user] = closer
-        return closer
     }
 
     private func awaitHandshake(_ peer: BusPeer) {
@@ -284,28 +256,6 @@ package final class BusServer {
         set { listening?.isEnabled = newValue }
     }
 
-    /// The bytes that connections have sent of messages that are not complete.
-    package var unfinishedBytes: Int { peers.reduce(0) { $0 + $1.transport.unfinishedBytes } }
-
-    /// Resumes a connection of the previous program, in the order in which they began.
-    /// - Parameters:
-    ///   - number: `BusPeer.number` in the previous program.
-    ///   - connected: `BusPeer.connected` in the previous program. The pid in the credentials of the socket is that of the
-    ///     process that connected, so a process with this pid that started later is another one.
-    ///   - resumption: what the previous program knew of it.
-    package func resume(
-        _ socket: consuming Descriptor, number: UInt64, connected: Duration, _ resumption: BusResumption = .established
-    ) throws(SystemError) {
-        let caller = try PeerCredentials(ofSocket: socket)
-        lastNumber = max(lastNumber, number)
-        let peer = try BusPeer(
-            loop: loop, descriptor: socket, role: .server(names: configuration.names), number: number, objects: objects,
-            limits: limits.peer, kinds: kinds, share: share, closer: closer(of: caller.uid), resumption: resumption,
-            connected: connected, incoming: incoming)
-        if !peer.isReady { awaitHandshake(peer) }
-        add(peer)
-    }
-
     private func add(_ peer: BusPeer) {
         peer.onGone = { [weak self, weak peer] reason in
             if let peer { self?.remove(peer, reason) }
@@ -322,18 +272,14 @@ package final class BusServer {
         }
         if let reason = admits?(caller) { return reason }
         if peers.count >= limits.peers { return "\(peers.count) connections are open" }
-        if caller.uid == 0 { return nil }
-        let same = peers.count { $0.credentials?.uid == caller.uid }
-        if same >= limits.peersPerUser { return "the user has \(same) connections open" }
-        let closing = (closerOfAll ?? closers[caller.uid])?.pending ?? 0
-        return closing > limits.closing ? "\(closing) descriptors of the user are not closed yet" : nil
+        return closer.pending > limits.closing ? "\(closer.pending) descriptors of its app are not closed yet" : nil
     }
 
     /// Ends a connection. Its close can block, since the peer may have sent descriptors already.
     private func refuse(_ descriptor: consuming Descriptor) {
         shutdown(descriptor.raw, Int32(SHUT_RDWR))
-        closerOfRefused.close(descriptor)
-        if closerOfRefused.pending > limits.closing { pauseAccepting() }
+        closer.close(descriptor)
+        if closer.pending > limits.closing { pauseAccepting() }
     }
 
     private func pauseAccepting() {

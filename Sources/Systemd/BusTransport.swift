@@ -12,8 +12,7 @@ package struct BusLimits: Sendable {
     package var queuedMessages: UInt64 = 1024
     /// The same limit when the peer asks for a large answer (all objects, an introspection): about 100 KiB each.
     package var queuedLargeAnswers: UInt64 = 32
-    /// Bytes of one incoming message, twice what `message` allows. libsystemd's own limit is 128 MiB. `IncomingBudget` limits
-    /// those of all connections.
+    /// Bytes of one incoming message, twice what `message` allows. libsystemd's own limit is 128 MiB.
     package var incomingBytes = 8 << 20
     package var message = MessageLimits()
     /// The most descriptors of one message that are kept for its method (`BusMethod.takesDescriptors`). Those beyond, and
@@ -69,9 +68,8 @@ final class BusTransport {
     }
 
     private func addSource(_ descriptor: SharedDescriptor) throws(SystemError) -> EventSource {
-        try loop.addDescriptor(descriptor, events: .readable, kind: kind, share: share) { [weak self] events in
-            if events.contains(.hangUp) { self?.intake?.hungUp() }
-            return TurnResult(self?.onEvent() ?? true)
+        try loop.addDescriptor(descriptor, events: .readable, kind: kind, share: share) { [weak self] _ in
+            TurnResult(self?.onEvent() ?? true)
         }
     }
 
@@ -81,14 +79,14 @@ final class BusTransport {
             try inputSource?.setEvents(events)
             return
         }
-        let awaited = intake.isBlocked ? events.subtracting(.readable) : events
+        let awaited = intake.isHeld ? events.subtracting(.readable) : events
         try socketSource.setEvents(awaited)
         // A hang-up, which is always reported, would keep the loop busy.
         let isEnabled = !(intake.isHeld && awaited.isEmpty)
         if socketSource.isEnabled != isEnabled { socketSource.isEnabled = isEnabled }
     }
 
-    /// Sets whether no message is begun any more.
+    /// Sets whether nothing is read any more.
     func setHeld(_ isHeld: Bool) { intake?.isHeld = isHeld }
 
     /// While many messages wait, the connection is also written when the socket has room, not only when something arrives. The kernel reports a socket as
@@ -143,23 +141,16 @@ final class BusTransport {
     /// The descriptors of the message with this serial; `nil`: it had none. It is asked for once.
     func takeDescriptors(_ serial: UInt64) -> [SharedDescriptor]? { intake?.takeDescriptors(serial) }
 
-    /// The socket of the other side; `nil` without an intake.
-    var socket: SharedDescriptor? { intake?.socket }
-
     /// Whether no part of a message has been read from the socket and not been handled.
     var isQuiet: Bool { unfinishedBytes == 0 && intake?.isQuiet ?? true }
 
-    /// Finishes the handshake of a connection that is resumed.
-    func finishHandshake(_ bus: OpaquePointer) throws(SystemError) { try intake?.finishHandshake(bus) }
-
-    /// What the client has sent of its handshake, if that is all; `nil` without an intake.
-    var handshake: [UInt8]? { intake?.handshake }
+    /// Whether bytes have arrived that libsystemd has not read.
+    var hasInput: Bool {
+        (intake?.socket?.descriptor.readableBytes ?? 0) > 0 || (input?.descriptor.readableBytes ?? 0) > 0
+    }
 
     /// Resets the count: a complete message has arrived.
-    func messageArrived() {
-        unfinishedBytes = 0
-        intake?.messageArrived()
-    }
+    func messageArrived() { unfinishedBytes = 0 }
 }
 
 /// Gives a connection its descriptors, which libsystemd owns from then on.

@@ -82,19 +82,6 @@ package final class MessageBus {
         }
     }
 
-    /// Resumes the connection of the previous program, which has the name. If that is not possible, connects.
-    package func resume(_ socket: consuming Descriptor) {
-        guard peer == nil, connecting == nil else { return }
-        do throws(SystemError) {
-            let made = try BusPeer(loop: loop, resumingBus: socket, objects: objects)
-            connecting = made
-            made.onGone = { [weak self] reason in self?.down(reason) }
-            up()
-        } catch {
-            connect()
-        }
-    }
-
     private func up() {
         guard let connecting else { return }
         self.connecting = nil

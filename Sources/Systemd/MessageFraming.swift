@@ -19,40 +19,18 @@ package struct MessageFraming {
     }
 
     private var position = Position.handshake([])
-    /// What the client has sent of its handshake, to its end; `nil`: a message has begun, or it is too long.
-    package private(set) var handshake: [UInt8]? = []
-    /// The bytes of the message that has begun, with its header; 0 if there is none, or if its length has not arrived.
-    package private(set) var messageLength = 0
-    /// The longest handshake that is kept, in bytes. Clients send about 100.
-    package static let longestHandshake = 1024
     /// The line that ends the handshake, without its last byte.
     private static let begin = Array("BEGIN\r".utf8)
     private static let startLength = 16
 
     /// - Parameter isInMessages: the handshake is over.
     package init(isInMessages: Bool = false) {
-        if isInMessages {
-            position = .start([])
-            handshake = nil
-        }
+        if isInMessages { position = .start([]) }
     }
 
     /// Whether the next byte is the first of a message.
     package var isAtStart: Bool {
         if case .start(let bytes) = position { bytes.isEmpty } else { false }
-    }
-
-    /// Whether the handshake is not over.
-    package var isInHandshake: Bool { if case .handshake = position { true } else { false } }
-
-    /// The bytes that are missing of the message that has begun, or of its first 16 bytes; 0 in the handshake and between two
-    /// messages.
-    package var missingBytes: Int {
-        switch position {
-        case .handshake, .lost: 0
-        case .start(let bytes): bytes.isEmpty ? 0 : Self.startLength - bytes.count
-        case .inside(let left): left
-        }
     }
 
     /// Follows the bytes of one recvmsg(2).
@@ -66,7 +44,6 @@ package struct MessageFraming {
             case .handshake(var line):
                 let byte = bytes[next]
                 next += 1
-                record(byte)
                 if byte == UInt8(ascii: "\n") {
                     position = line == Self.begin ? .start([]) : .handshake([])
                 } else {
@@ -74,8 +51,6 @@ package struct MessageFraming {
                     position = .handshake(line)
                 }
             case .start(let known):
-                handshake = nil
-                messageLength = 0
                 let count = min(Self.startLength - known.count, bytes.count - next)
                 let start = known + bytes[next..<next + count]
                 let isWhole = known.isEmpty && start.count == Self.startLength
@@ -86,18 +61,12 @@ package struct MessageFraming {
                 let count = min(left, bytes.count - next)
                 next += count
                 position = left == count ? .start([]) : .inside(left - count)
-                if left == count { messageLength = 0 }
             case .lost:
                 next = bytes.count
             }
         }
         if hasDescriptors, serials.isEmpty { throw UnknownMessage() }
         return serials
-    }
-
-    private mutating func record(_ byte: UInt8) {
-        guard let known = handshake?.count else { return }
-        if known < Self.longestHandshake { handshake?.append(byte) } else { handshake = nil }
     }
 
     // MARK: Headers
@@ -110,7 +79,6 @@ package struct MessageFraming {
         else { return .lost }
         let length = Self.aligned(Int(fields)) + Int(body)
         guard length > 0 else { return .start([]) }
-        messageLength = Self.startLength + length
         return .inside(length)
     }
 

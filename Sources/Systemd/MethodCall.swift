@@ -74,8 +74,7 @@ package final class MethodCall {
     }
 
     /// Calls `handler` from the loop once the caller disconnects, also after the answer.
-    /// - Returns: cancels this. On a message bus the connection of all callers is not handed over before
-    ///   (`BusPeer.canBeHandedOver`).
+    /// - Returns: cancels this.
     package func onDisconnect(_ handler: @escaping () -> Void) -> () -> Void {
         let number = peer.nextSerial()
         let caller = self.sender

@@ -8,8 +8,6 @@ final class OutgoingCall {
     private var handler: ((Result<OpaquePointer, BusError>) -> Void)?
     /// Called before the handler.
     var onFinish: () -> Void = {}
-    /// Whether the call ended without its answer, which can arrive later.
-    private(set) var hasTimedOut = false
     /// When libsystemd ends it at the earliest, on the clock of the loop; `nil`: it waits without a limit.
     private var end: Duration?
 
@@ -27,16 +25,8 @@ final class OutgoingCall {
     func finish(_ result: Result<OpaquePointer, BusError>) {
         guard let handler else { return }
         self.handler = nil
-        if case .success(let message) = result { hasTimedOut = isTimeout(message) }
         onFinish()
         handler(result)
-    }
-
-    /// Whether the answer is libsystemd's own, after the timeout. A bus daemon answers with the same error, from the same sender, if
-    /// the called program ends: then no other answer can arrive.
-    private func isTimeout(_ message: OpaquePointer) -> Bool {
-        guard let end, EventLoop.now() >= end else { return false }
-        return BusError(sd_bus_message_get_error(message))?.name == BusError.noReply("").name
     }
 
     private static func read<Value>(

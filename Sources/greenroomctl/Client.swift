@@ -142,7 +142,7 @@ final class Client {
             do throws(BusError) {
                 signal = try bus.nextSignal(until: nil)
             } catch {
-                throw Self.failure(error, endpoint)
+                throw failure(ofCall: error)
             }
             guard let signal else { throw Failure("greenroomd at \(escaped(endpoint.socket)) closed the connection.") }
             if signal.interface == ControlNames.managerInterface, signal.member == ControlNames.lifecycleEventSignal {

@@ -14,12 +14,47 @@ extension Session {
             let text = "Watching greenroomd at \(escaped(client.endpoint.socket)). Press Ctrl-C to quit."
             try write(screen.paint(text, .faint) + "\n", to: STDERR_FILENO)
         }
+        // What follows this answer is not missed, and what came before is not wanted.
+        var last = try lastSerial(client)
         try announceUnknownApps(client)
         while true {
-            let event = try client.nextEvent()
-            guard isShown(event) else { continue }
-            try show(wantsJSON ? event.json.serialized(pretty: false) + "\n" : line(event))
+            do throws(Failure) {
+                let event = try client.nextEvent()
+                // It was in the answer to `RecentEvents`.
+                if let serial = event.serial, let known = last, serial <= known { continue }
+                last = event.serial
+                try show(event)
+            } catch  where error.isLost {
+                try client.reconnect()
+                last = try showMissed(after: last, client)
+            }
         }
+    }
+
+    private func show(_ event: LifecycleEvent) throws(Failure) {
+        guard isShown(event) else { return }
+        try show(wantsJSON ? event.json.serialized(pretty: false) + "\n" : line(event))
+    }
+
+    /// The number of the last event; `nil` from a daemon that does not number them.
+    private func lastSerial(_ client: Client) throws(Failure) -> UInt64? {
+        do throws(Failure) {
+            return try client.call("RecentEvents", [.uint64(.max)], as: RecentEvents.self).serial
+        } catch  where !error.isLost {
+            return nil
+        }
+    }
+
+    /// Shows the events between two connections: the daemon was replaced, or has started again.
+    /// - Returns: the number of the last event.
+    private func showMissed(after serial: UInt64?, _ client: Client) throws(Failure) -> UInt64? {
+        guard let serial else { return try lastSerial(client) }
+        let missed = try client.call("RecentEvents", [.uint64(serial)], as: RecentEvents.self)
+        if !missed.isComplete {
+            try write("greenroomctl: The connection was lost; some events are missing.\n", to: STDERR_FILENO)
+        }
+        for event in missed.events { try show(event) }
+        return missed.serial
     }
 
     /// Says which of the named apps do not exist: a name may be wrong. Their events are printed once they exist.

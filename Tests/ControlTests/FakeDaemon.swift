@@ -32,6 +32,7 @@ final class FakeDaemon {
         ("Open", "ssa{sv}", "a{sv}", .owner),
         ("Receipt", "t", "a{sv}", .anyone), ("Pressure", "", "a{sv}", .anyone),
         ("SimulatePressure", "s", "a{sv}", .owner), ("Reload", "", "a{sv}", .owner), ("Version", "", "s", .anyone),
+        ("RecentEvents", "t", "a{sv}", .anyone),
     ]
 
     init() throws {

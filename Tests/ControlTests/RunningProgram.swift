@@ -94,6 +94,9 @@ final class RunningProgram {
         for end in ends { close(end) }
     }
 
+    /// Ends it, as `kill` does.
+    func terminate() { kill(pid, SIGTERM) }
+
     func type(_ text: String) {
         if let keyboard { _ = Glibc.write(keyboard, text, text.utf8.count) }
     }

@@ -114,11 +114,12 @@ struct ClientTests {
     // MARK: Libraries
 
     @Test(
-        "GDBus with GDBusObjectManagerClient; a message with descriptors gets an error, and the connection stays",
+        "GDBus with GDBusObjectManagerClient; after a message with descriptors the connection stays",
         .enabled(if: ClientTests.hasGio, "python3-gi is not installed"), arguments: Route.possible)
     func gio(route: Route) throws {
-        let more = "descriptors: org.freedesktop.DBus.Error.NotSupported\nafterwards: \(ControlNames.version)\n"
-        try check("client_gio.py", more: more, by: route)
+        // The message bus refuses them: the daemon has not agreed to get any.
+        let error = route == .messageBus ? "descriptors: org.freedesktop.DBus.Error.NotSupported\n" : ""
+        try check("client_gio.py", more: error + "afterwards: \(ControlNames.version)\n", by: route)
     }
 
     @Test(

@@ -18,131 +18,79 @@ struct ReexecConnectionTests {
         try bus.call(path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Version").first
     }
 
-    @Test("a client of the private socket stays connected: it gets all later events, and no object is added or removed")
-    func privateSocket() throws {
-        let daemon = try TestDaemon(["photos": TestDaemon.manifest(""), "broken": "[App]\nType=notfy\n"])
-        let client = try BusConnection(path: daemon.runtime + "/bus")
-        for _ in 0..<3 {
-            #expect(try Self.version(client) == .string(ControlNames.version))
-            try Self.reexec(daemon)
-            try daemon.launch("photos")
-            try daemon.terminate("photos", remove: true)
-        }
-        var states: [String] = []
-        while states.count(where: { $0 == "notRunning" }) < 3 {
-            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
-            // Before the first launch the objects of the first program may still be announced.
-            let isOfObjects = ["InterfacesAdded", "InterfacesRemoved"].contains(signal.member)
-            #expect(!isOfObjects || states.isEmpty, "\(signal)")
-            guard signal.member == ControlNames.lifecycleEventSignal, let event = signal.arguments.first,
-                event["kind"] == .string("stateChanged")
-            else { continue }
-            states.append(event["state"]?.stringValue ?? "")
-        }
-        #expect(states.count(where: { $0 == "active" }) == 3)
-        #expect(!TestDaemon.text(of: daemon.root + "/log").contains("A connection of the previous program ended"))
-    }
+    /// `greenroomctl --json watch`, and what it prints.
+    private final class Watch {
+        private let process: Linux.Process
+        private let daemon: TestDaemon
+        private var path: String { daemon.root + "/watch" }
 
-    @Test("a client that stays connected over reexec gets the memory level, which may have changed meanwhile")
-    func memoryLevel() throws {
-        let daemon = try TestDaemon()
-        let client = try BusConnection(path: daemon.runtime + "/bus")
-        #expect(try Self.version(client) == .string(ControlNames.version))
-        try Self.reexec(daemon)
-        while true {
-            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
-            guard signal.member == "PropertiesChanged", signal.path == ControlNames.managerPath else { continue }
-            if let level = signal.arguments[1]["MemoryLevel"]?.stringValue {
-                #expect(["normal", "warning", "critical"].contains(level))
-                return
-            }
+        init(_ daemon: TestDaemon) throws {
+            self.daemon = daemon
+            let output = SharedDescriptor(
+                try Descriptor.open(daemon.root + "/watch", O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
+            var starting = try startProcess(
+                SpawnRequest(
+                    executable: TestDaemon.binaries + "/greenroomctl",
+                    arguments: ["--runtime", daemon.runtime, "--json", "watch"], environment: ["PATH=/usr/bin:/bin"],
+                    standardOutput: output, standardError: output))
+            process = starting.process
+            while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
         }
-    }
 
-    @Test("an app that was added just before reexec is an added object to clients before its properties change")
-    func addedBefore() throws {
-        let daemon = try TestDaemon()
-        let client = try BusConnection(path: daemon.runtime + "/bus")
-        for number in 0..<3 {
-            #expect(try Self.version(client) == .string(ControlNames.version))
-            let path = "\(daemon.config)/apps/app\(number).app"
-            try replaceFile(at: path, with: Array(TestDaemon.manifest("").utf8))
-            _ = try daemon.call("Reload")
-            try Self.reexec(daemon)
-            let object = ObjectPath.encode("app\(number)", below: ControlNames.appPrefix)
-            while true {
-                let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
-                #expect(signal.path != object, "\(signal)")
-                if signal.member == "InterfacesAdded", signal.arguments.first == .objectPath(object) { break }
-            }
-        }
-    }
-
-    @Test("manifests with errors that were added, removed or corrected before reexec are announced as by a reload")
-    func disabled() throws {
-        let broken = "[App]\nType=notfy\n"
-        let daemon = try TestDaemon(["gone": broken, "fixed": broken, "same": broken])
-        let client = try BusConnection(path: daemon.runtime + "/bus")
-        #expect(try Self.version(client) == .string(ControlNames.version))
-        unlink(daemon.config + "/apps/gone.app")
-        try replaceFile(at: daemon.config + "/apps/fixed.app", with: Array(TestDaemon.manifest("").utf8))
-        try replaceFile(at: daemon.config + "/apps/new.app", with: Array(broken.utf8))
-        try Self.reexec(daemon)
-        func path(_ app: String) -> String { ObjectPath.encode(app, below: ControlNames.appPrefix) }
-        var isReplaced = false
-        var announced: [String: String] = [:]
-        while announced.count < 4 {
-            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
-            // The memory level is the first that the new program sends.
-            if signal.member == "PropertiesChanged", signal.path == ControlNames.managerPath { isReplaced = true }
-            guard isReplaced else { continue }
-            switch signal.member {
-            case "InterfacesAdded", "InterfacesRemoved":
-                if case .objectPath(let object) = signal.arguments[0] { announced[object] = signal.member }
-            case "PropertiesChanged" where signal.path != ControlNames.managerPath:
-                announced[signal.path] = signal.arguments[1]["LoadState"]?.stringValue
-            default: break
-            }
-        }
-        #expect(announced[path("gone")] == "InterfacesRemoved")
-        #expect(announced[path("new")] == "InterfacesAdded")
-        #expect(announced[path("fixed")] == "loaded")
-        #expect(announced[path("same")] == "bad-setting")
-    }
-
-    @Test("greenroomctl watch continues over reexec, and prints the events that follow")
-    func watch() throws {
-        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
-        let path = daemon.root + "/watch"
-        let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
-        var starting = try startProcess(
-            SpawnRequest(
-                executable: TestDaemon.binaries + "/greenroomctl",
-                arguments: ["--runtime", daemon.runtime, "--json", "watch"], environment: ["PATH=/usr/bin:/bin"],
-                standardOutput: output, standardError: output))
-        let process = starting.process
-        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-        defer {
+        deinit {
             _ = try? process.signal(SIGKILL)
             waitForReadable([process.descriptor])
             _ = try? process.reap()
         }
-        func events(_ state: String) -> Int {
-            TestDaemon.text(of: path).split(separator: "\n").count {
-                $0.contains("\"stateChanged\"") && $0.contains("\"\(state)\"")
+
+        func signal(_ number: Int32) throws { _ = try process.signal(number) }
+        var isStopped: Bool { (try? ProcFS().status(of: process.pid)?.state) == UInt8(ascii: "T") }
+
+        var lines: [Substring] { TestDaemon.text(of: path).split(separator: "\n") }
+        func count(_ app: String, _ state: String) -> Int {
+            lines.count {
+                $0.contains("\"stateChanged\"") && $0.contains("\"app\":\"\(app)\"")
+                    && $0.contains("\"state\":\"\(state)\"")
             }
         }
-        // It prints events once it is connected.
+    }
+
+    private static func cycle(_ daemon: TestDaemon, _ app: String) throws {
+        try daemon.launch(app)
+        try daemon.terminate(app, remove: true)
+    }
+
+    /// It prints events once it is connected.
+    private static func startedWatch(_ daemon: TestDaemon) throws -> Watch {
+        let watch = try Watch(daemon)
         try daemon.eventually("the program prints an event") {
-            try daemon.launch("photos")
-            try daemon.terminate("photos", remove: true)
-            return events("active") > 0
+            try cycle(daemon, "first")
+            return watch.count("first", "active") > 0
         }
-        let before = events("active")
-        try Self.reexec(daemon)
-        try daemon.launch("photos")
-        try daemon.eventually("the program prints the event after reexec") { events("active") > before }
-        #expect(try !process.hasEnded())
+        return watch
+    }
+
+    @Test("greenroomctl watch connects again after reexec, and prints each event once, also those that it has missed")
+    func watch() throws {
+        let apps = (0..<9).map { "app\($0)" }
+        let daemon = try TestDaemon(
+            Dictionary(uniqueKeysWithValues: (apps + ["first"]).map { ($0, TestDaemon.manifest("")) }))
+        let watch = try Self.startedWatch(daemon)
+        for round in 0..<3 {
+            try watch.signal(SIGSTOP)
+            try daemon.eventually("it is stopped") { watch.isStopped }
+            try Self.cycle(daemon, apps[3 * round])
+            try Self.reexec(daemon)
+            // The next program sends these before the client connects.
+            try Self.cycle(daemon, apps[3 * round + 1])
+            try watch.signal(SIGCONT)
+            try Self.cycle(daemon, apps[3 * round + 2])
+            try daemon.eventually("the last event is printed") { watch.count(apps[3 * round + 2], "notRunning") > 0 }
+        }
+        for app in apps {
+            #expect(watch.count(app, "active") == 1 && watch.count(app, "notRunning") == 1, "\(app)")
+        }
+        #expect(!watch.lines.contains { $0.contains("missing") })
     }
 
     private static let slow = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1h", hangs: true)
@@ -177,7 +125,6 @@ struct ReexecConnectionTests {
         ) { answer = $0 }
         try stage.serve("the launch") { try stage.daemon.state("slow") == "launching" }
         let pid = try stage.daemon.pid("slow")
-        let owner = try Self.owner(stage)
         #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
         try Self.reexec(stage.daemon)
         try stage.serve("the error") { answer != nil }
@@ -187,27 +134,21 @@ struct ReexecConnectionTests {
         }
         #expect(error.name == ControlNames.Failure.replaced.name)
         #expect(error.message.contains("may have been carried out"))
-        #expect(try Self.owner(stage) == owner)
         #expect(try stage.daemon.pid("slow") == pid)
     }
 
     @Test(
-        "the daemon keeps its connection to the message bus and its name: no object is added or removed",
+        "the next program has the bus name and answers, and its events follow",
         .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
     func messageBus() throws {
-        let stage = try BusStage(["photos": TestDaemon.manifest(""), "broken": "[App]\nType=notfy\n"])
-        let owner = try Self.owner(stage)
-        // The first daemon may announce its objects to a client that connects early.
+        let stage = try BusStage(["photos": TestDaemon.manifest("")])
         #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
-        let added = stage.signals(named: "InterfacesAdded").count
         for number in 0..<3 {
-            // The answers to the daemon's own calls have arrived before this call.
-            #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
+            let owner = try Self.owner(stage)
             try Self.reexec(stage.daemon)
-            #expect(try Self.owner(stage) == owner)
-            try stage.serve("the log entry of the new program about its name") {
-                let lines = TestDaemon.text(of: stage.root + "/log").split(separator: "\n")
-                return lines.count { $0.contains("Acquired the bus name") } == number + 2
+            try stage.serve("the next program has the name") {
+                let next = try Self.owner(stage)
+                return next != nil && next != owner
             }
             let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
             #expect(answer.first?["outcome"] == .string("done"))
@@ -220,39 +161,14 @@ struct ReexecConnectionTests {
             try stage.serve("the event of the launch") { events("active") == number + 1 }
             _ = try stage.ask("Terminate", [.string("photos"), .bool(true)]).get()
         }
-        #expect(stage.signals(named: "InterfacesAdded").count == added)
-        #expect(stage.signals(named: "InterfacesRemoved").isEmpty)
-        let lost = stage.signals.contains {
-            $0.member == "NameOwnerChanged" && $0.arguments.first == .string(ControlNames.busName)
-                && $0.arguments.last == .string("")
-        }
-        #expect(!lost)
     }
 
-    @Test(
-        "the connection to the message bus is kept if a connected client has had an interruption that has ended",
-        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
-    func endedInterruption() throws {
-        let stage = try BusStage(["call": TestDaemon.manifest("")])
-        let owner = try Self.owner(stage)
-        _ = try stage.ask("Launch", [.string("call"), .dictionary([])]).get()
-        for _ in 0..<2 {
-            let inactive = try stage.ask("InterruptWhileConnected", [.string("call")]).get()
-            #expect(inactive.first?["state"] == .string("inactive"))
-            let active = try stage.ask("Resume", [.string("call")]).get()
-            #expect(active.first?["state"] == .string("active"))
-            #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
-            try Self.reexec(stage.daemon)
-            #expect(try Self.owner(stage) == owner)
-        }
-    }
-
-    /// The unique name of the daemon.
+    /// The unique name of the daemon; `nil`: the name has no owner.
     private static func owner(_ stage: BusStage) throws -> Variant? {
-        var owner: Variant?
-        stage.client.callDaemon("GetNameOwner", [.string(ControlNames.busName)]) { owner = (try? $0.get())?.first }
-        try stage.serve("the owner of the name") { owner != nil }
-        return owner
+        var answer: Result<[Variant], BusError>?
+        stage.client.callDaemon("GetNameOwner", [.string(ControlNames.busName)]) { answer = $0 }
+        try stage.serve("the owner of the name") { answer != nil }
+        return (try? answer?.get())?.first
     }
 
     /// A client without a library.
@@ -280,47 +196,32 @@ struct ReexecConnectionTests {
         return bytes[BareBus.handshakeAnswer] == 0x6c && bytes[BareBus.handshakeAnswer + 1] == 2
     }
 
-    @Test("clients that have just connected are answered after reexec, whatever they have sent of their handshake")
+    @Test("what clients send to the listening socket while the program is replaced is answered by the next one")
     func justConnected() throws {
         let daemon = try TestDaemon()
-        let whole = BareBus.handshake
         for _ in 0..<3 {
-            var clients: [(socket: SharedDescriptor, sent: Int)] = []
-            for count in 0...whole.count { clients.append((try Self.connect(daemon, whole.prefix(count)), count)) }
-            // These call at once, before or while the program is replaced.
-            let early = try (0..<20).map { _ in try Self.connect(daemon, whole + BareBus.pingCall()) }
-            try Self.reexec(daemon)
-            for (socket, sent) in clients {
-                try Self.send(whole.dropFirst(sent) + BareBus.pingCall(), to: socket)
-                #expect(Self.isAnswered(socket), "\(sent) bytes of the handshake were sent before")
+            _ = try daemon.call("Reexec")
+            // Before, while or after the program is replaced: a connection that the old program has accepted ends.
+            let clients = try (0..<20).map { _ in
+                try Self.connect(daemon, BareBus.handshake + BareBus.pingCall())
             }
-            for client in early { #expect(Self.isAnswered(client)) }
+            try daemon.reconnect()
+            let last = try Self.connect(daemon, BareBus.handshake + BareBus.pingCall())
+            for client in clients { _ = Self.isAnswered(client) }
+            #expect(Self.isAnswered(last))
         }
-        let log = TestDaemon.text(of: daemon.root + "/log")
-        #expect(!log.contains("cannot be handed over") && !log.contains("A connection of the previous program ended"))
     }
 
-    @Test("a client with a part of a message is waited for; one that does not end it is disconnected, with a log entry")
-    func partOfMessage() throws {
-        let daemon = try TestDaemon()
-        let call = BareBus.pingCall(serial: 2)
-        let stalled = try Self.connect(daemon, BareBus.handshake + BareBus.pingCall())
-        #expect(Self.isAnswered(stalled))
-        try Self.send(call.prefix(50), to: stalled)
-        // The daemon has read what was sent before this call.
-        let other = try BusConnection(path: daemon.runtime + "/bus")
-        #expect(try Self.version(other) == .string(ControlNames.version))
-        try daemon.eventually("the part of the message is read") {
-            var waiting: Int32 = 0
-            return ioctl(stalled.raw, UInt(TIOCOUTQ), &waiting) == 0 && waiting == 0
+    @Test("a client that does not read delays reexec for a limited time only")
+    func doesNotRead() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        // Answers that do not all fit into the kernel's buffer.
+        for _ in 0..<20 {
+            _ = try client.callAsync(
+                path: ControlNames.managerPath, interface: "org.freedesktop.DBus.Introspectable", member: "Introspect")
         }
         try Self.reexec(daemon)
-        var byte: UInt8 = 0
-        waitForReadable([stalled])
-        while recv(stalled.raw, &byte, 1, Int32(MSG_DONTWAIT)) > 0 {}
-        #expect(recv(stalled.raw, &byte, 1, 0) <= 0)
-        #expect(try Self.version(other) == .string(ControlNames.version))
-        let reason = "a part of its handshake or of a message is missing"
-        #expect(TestDaemon.text(of: daemon.root + "/log").contains(reason))
+        #expect(try daemon.state("photos") == "notRunning")
     }
 }

@@ -46,14 +46,4 @@ struct BusAccessTests {
         // busctl's text for org.freedesktop.DBus.Error.AccessDenied.
         #expect(called.status == 1 && called.text == "Call failed: Access denied\n", "\(called.text)")
     }
-
-    @Test("one user may not use all connections, so that root can always connect")
-    func fewer() throws {
-        var limits = BusServer.Limits()
-        limits.peersPerUser = 0
-        let stage = try Stage(limits: limits, mode: 0o666, permittedUsers: [0, Self.otherUser])
-        #expect(try busctl(stage, "Who").status == 1)
-        #expect(stage.warnings.first?.contains("the user has 0 connections open") == true)
-        #expect(try stage.ask(try stage.client(), "Who").get().count == 2)
-    }
 }

@@ -94,16 +94,19 @@ final class Stage {
 
     var path: String { folder.path + "/bus" }
 
+    /// - Parameter isTrusting: as for root and the daemon's user; otherwise as for an app.
     init(
         limits: BusServer.Limits = BusServer.Limits(), mode: UInt32 = 0o600,
-        permittedUsers: Set<UInt32> = [0, geteuid()]
+        permittedUsers: Set<UInt32> = [0, geteuid()], isTrusting: Bool = false
     ) throws {
         folder = try TemporaryFolder()
         if mode & 0o006 != 0 { chmod(folder.path, 0o755) }
         loop = try EventLoop()
         server = try BusServer(
-            loop: loop, path: folder.path + "/bus", mode: mode, names: [Exhibit.name], objects: exhibit.objects(),
-            permittedUsers: permittedUsers, limits: limits)
+            loop: loop, path: folder.path + "/bus", mode: mode, objects: exhibit.objects(),
+            configuration: BusServer.Configuration(
+                names: [Exhibit.name], permittedUsers: permittedUsers, limits: limits),
+            closer: isTrusting ? nil : DescriptorCloser())
         server.onPeerGone = { [unowned self] in gone.append($1) }
         server.onWarning = { [unowned self] in warnings.append($0) }
     }

@@ -70,40 +70,4 @@ struct MessageFramingTests {
             #expect(connection.bytes.count == bytes.count)
         }
     }
-
-    @Test("the handshake is kept until a message begins, and only if it is short")
-    func handshake() {
-        var framing = MessageFraming()
-        var bytes = Array(BareBus.handshake.prefix(7))
-        _ = try? framing.follow(&bytes, hasDescriptors: false)
-        #expect(framing.handshake == bytes && framing.isInHandshake)
-        bytes = Array(BareBus.handshake.dropFirst(7))
-        _ = try? framing.follow(&bytes, hasDescriptors: false)
-        #expect(framing.handshake == BareBus.handshake && !framing.isInHandshake)
-        bytes = [0x6c]
-        _ = try? framing.follow(&bytes, hasDescriptors: false)
-        #expect(framing.handshake == nil)
-        #expect(MessageFraming(isInMessages: true).handshake == nil)
-        var long = MessageFraming()
-        bytes = [UInt8](repeating: 0x41, count: MessageFraming.longestHandshake + 1)
-        _ = try? long.follow(&bytes, hasDescriptors: false)
-        #expect(long.handshake == nil && long.isInHandshake)
-    }
-
-    @Test("the missing bytes of a message end where the message ends", arguments: 1..<96)
-    func missing(count: Int) {
-        var framing = MessageFraming(isInMessages: true)
-        let message = BareBus.pingCall(descriptors: 0)
-        var bytes = Array(message.prefix(count))
-        _ = try? framing.follow(&bytes, hasDescriptors: false)
-        #expect(framing.missingBytes == (count < 16 ? 16 : message.count) - count)
-        #expect(framing.messageLength == (count < 16 ? 0 : message.count))
-        var read = count
-        while framing.missingBytes > 0 {
-            bytes = Array(message[read..<read + framing.missingBytes])
-            read += bytes.count
-            _ = try? framing.follow(&bytes, hasDescriptors: false)
-        }
-        #expect(read == message.count && framing.isAtStart && framing.messageLength == 0)
-    }
 }

@@ -12,7 +12,6 @@ extension ConnectionTransport {
     static func configuration(for user: UInt32) -> BusServer.Configuration {
         var limits = BusServer.Limits()
         limits.peers = maximumConnections
-        limits.peersPerUser = maximumConnections
         limits.keepsSpare = false
         limits.peer.incomingBytes = 64 << 10
         limits.peer.message.bytes = 64 << 10
@@ -21,7 +20,6 @@ extension ConnectionTransport {
         limits.peer.queuedMessages = UInt64(EventQueue.capacity) + 64
         limits.peer.queuedLargeAnswers = 8
         limits.peer.descriptors = 1
-        limits.incoming.free = 64 << 10
         return BusServer.Configuration(
             names: [SelfInterface.busName], permittedUsers: [0, user], limits: limits, kinds: .app)
     }

@@ -17,17 +17,13 @@ extension Program {
         self.recovered = nil
         context.instances.recover(recovered)
         driver.hold(recovered)
-        let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
-        let disabled = descriptors.takeDisabledApps()
         for warning in recovered.warnings { journal.logWarning(warning) }
-        try listen {
-            // It sends signals, and before they would not reach all clients of the previous program.
-            self.bus.announcer.recover(hasClients: hasClients, disabled: disabled)
-            self.readManifests { changes in
-                let recovery = Recovery(
-                    recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
-                recovery.run { self.applyManifests(changes, recovered: $0) }
-            }
+        try listen()
+        bus.announcer.recover()
+        readManifests { changes in
+            let recovery = Recovery(
+                recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
+            recovery.run { self.applyManifests(changes, recovered: $0) }
         }
     }
 
@@ -48,8 +44,8 @@ extension Program {
         killUnknownProcesses {
             self.service.reloader.apply(changes) {
                 self.orFail {
-                    if self.bus.server != nil { return try self.finishStart(recovered: count) }
-                    try self.listen { self.orFail { try self.finishStart(recovered: count) } }
+                    if self.bus.server == nil { try self.listen() }
+                    try self.finishStart(recovered: count)
                 }
             }
         }
@@ -94,12 +90,10 @@ extension Program {
         }
     }
 
-    /// - Parameter completion: called once the connections of the previous program are resumed.
-    private func listen(_ completion: @escaping () -> Void) throws {
+    private func listen() throws {
         try bus.listen(
-            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket), descriptors,
-            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user),
-            completion: completion)
+            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket),
+            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user))
     }
 
     /// Kills processes in groups that belong to no run, and removes the groups.

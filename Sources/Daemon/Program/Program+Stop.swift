@@ -22,13 +22,13 @@ extension Program: DaemonControl {
         _ = try? context.receipts.writePending()
         context.pendingReceipts.update()
         driver.saveSnapshot()
-        let connections = bus.connectionsForReexec()
+        bus.failCallsBeforeReexec()
         let descriptors =
             context.stored.all + context.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec)
             + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
-        try Reexecution.run(path, descriptors + connections)
+        try Reexecution.run(path, descriptors)
     }
 
     private var groupLockForReexec: [(name: String, descriptor: SharedDescriptor)] {
