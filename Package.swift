@@ -89,7 +89,9 @@ let package = Package(
             name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
             swiftSettings: swiftSettings),
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
-        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: swiftSettings),
+        .target(
+            name: "TestKit", dependencies: ["LoopPolicy", "Posix", "Systemd"], path: "Tests/TestKit",
+            swiftSettings: swiftSettings),
         tests("GreenroomTests", ["Greenroom", "TestKit"]),
         // Tests/contract/run and Tests/contract/swift/run play transcripts for these two.
         .executableTarget(

@@ -51,6 +51,13 @@ package enum Event: Hashable, Sendable {
     indirect case socketsReady(AppID, Input)
 }
 
+extension Event {
+    /// The run that the event is about, if it is about one.
+    package var run: RunID? {
+        if case .run(let run, _) = self { run } else { nil }
+    }
+}
+
 /// What can happen to one run: outcomes of effects, and what the app's processes say.
 package enum RunEvent: Hashable, Sendable {
     // MARK: Outcomes of effects

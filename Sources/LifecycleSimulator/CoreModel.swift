@@ -432,18 +432,3 @@ extension Input {
     /// The daemon saw it at a socket that it holds.
     var isAtHeldSocket: Bool { pid == 0 }
 }
-
-extension Event {
-    /// The run of the event, if it has one.
-    var run: RunID? {
-        switch self {
-        case .run(let run, _):
-            run
-        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated, .socketsReady:
-            nil
-        }
-    }
-}

@@ -1,5 +1,6 @@
 import Control
 import Systemd
+import TestKit
 import Testing
 import greenroomctl
 

@@ -3,6 +3,7 @@ import Glibc
 import Linux
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// The longest wait of a test, for a slow machine: reaching it is a failure.

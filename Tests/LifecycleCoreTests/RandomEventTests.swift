@@ -229,19 +229,6 @@ struct RandomEventTests {
 }
 
 extension Event {
-    /// The run of an event.
-    var run: RunID? {
-        switch self {
-        case .run(let run, _):
-            run
-        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated, .socketsReady:
-            nil
-        }
-    }
-
     var isBirth: Bool {
         switch self {
         case .run(_, .spawned), .run(_, .spawnFailed): true

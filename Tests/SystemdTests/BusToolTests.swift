@@ -1,6 +1,7 @@
 import Glibc
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// Common D-Bus programs, on the private socket.

@@ -2,6 +2,7 @@ import Glibc
 import LoopPolicy
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 @Suite("Event loop")

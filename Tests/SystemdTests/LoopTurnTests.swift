@@ -2,6 +2,7 @@ import Glibc
 import LoopPolicy
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// A peer that always has many calls waiting in its socket, on a thread of its own.

@@ -1,6 +1,7 @@
 import Glibc
 import LoopPolicy
 import Posix
+import TestKit
 import Testing
 
 @testable import Systemd

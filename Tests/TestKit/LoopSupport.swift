@@ -1,10 +1,10 @@
-import LoopPolicy
-import Posix
-import Systemd
+package import LoopPolicy
+package import Posix
+package import Systemd
 
 extension EventLoop {
     /// A source whose every turn counts as progress.
-    func addDescriptor(
+    package func addDescriptor(
         _ descriptor: SharedDescriptor, events: EpollEvents, level: LoopLevel = .apps,
         handler: @escaping (EpollEvents) -> Void
     ) throws(SystemError) -> EventSource {
@@ -14,7 +14,8 @@ extension EventLoop {
         }
     }
 
-    func makeTimer(level: LoopLevel = .apps, handler: @escaping (Duration) -> Void) throws(SystemError) -> Systemd.Timer
+    package func makeTimer(level: LoopLevel = .apps, handler: @escaping (Duration) -> Void) throws(SystemError)
+        -> Systemd.Timer
     {
         try makeTimer(kind: .any(of: level), handler: handler)
     }
@@ -22,5 +23,5 @@ extension EventLoop {
 
 extension SourceKind {
     /// The first kind of this level.
-    static func any(of level: LoopLevel) -> SourceKind { allCases.first { $0.level == level }! }
+    package static func any(of level: LoopLevel) -> SourceKind { allCases.first { $0.level == level }! }
 }
