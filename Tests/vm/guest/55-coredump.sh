@@ -6,6 +6,8 @@ if ! dpkg -i ./systemd-coredump_*.deb >/dev/null 2>&1; then
 fi
 sysctl -q -p /usr/lib/sysctl.d/50-coredump.conf
 manifest crashes "crash" User=user LimitCORE=infinity
+# To write the dump can take longer than 5s on an emulated processor.
+printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=60s >>$apps/crashes.app
 ctl reload >/dev/null
 check "greenroomctl launch reports the crash" has "$(ctl launch crashes 2>&1)" "SIGSEGV"
 check "the receipt has the signal and the core dump" receipt crashes '"signal":11' '"coreDumped":true'
