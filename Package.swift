@@ -81,7 +81,7 @@ let package = Package(
         program("greenroom-bench", ["LifecycleSimulator", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
 
-        tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
+        tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["Saving/SavedForms"]),
         tests("IdlenessTests", ["Idleness"]),
         tests("SimulatorTests", ["Idleness", "LifecycleCore", "LifecycleSimulator", "LoopPolicy", "TestKit"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
