@@ -155,14 +155,17 @@ private struct Chaos {
 
     private func wait(microseconds: Int) { if microseconds > 0 { usleep(UInt32(microseconds)) } }
 
-    /// Waits until no transition is in progress: each app is in a state in which it may stay. All apps are looked at in one call:
-    /// the end of one's transition may begin another's.
+    /// Waits until no transition is in progress: each app is in a state in which it may stay. The end of one's transition may begin
+    /// another's, and the daemon makes the records of a list one after the other: two lists have to be the same.
     private func settle() throws {
         // While a daemon recovers, it answers List before it carries out the requests that came earlier. This one is refused after them.
         #expect(throws: BusError.self) { try daemon.ask("Background", "unknown") }
+        var last: [String?] = []
         try daemon.eventually("no transition is in progress") {
             let list = JSONValue(try daemon.call("List")[0]).arrayValue ?? []
-            return list.count == apps.count && list.allSatisfy(isSettled)
+            let states = list.map { $0["state"]?.stringValue }
+            defer { last = states }
+            return list.count == apps.count && states == last && list.allSatisfy(isSettled)
         }
     }
 
