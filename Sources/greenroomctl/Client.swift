@@ -65,6 +65,27 @@ final class Client {
         }
     }
 
+    /// What the daemon says about itself.
+    func info() throws(Failure) -> DaemonInfo {
+        do throws(Failure) {
+            return try infoOnce()
+        } catch  where error.isLost {
+            try reconnect()
+            return try infoOnce()
+        }
+    }
+
+    private func infoOnce() throws(Failure) -> DaemonInfo {
+        do throws(BusError) {
+            let answer = try bus.call(
+                path: ControlNames.managerPath, interface: "org.freedesktop.DBus.Properties", member: "GetAll",
+                [.string(ControlNames.managerInterface)])
+            return DaemonInfo(answer.first ?? .dictionary([]))
+        } catch {
+            throw failure(ofCall: error)
+        }
+    }
+
     private func callOnce<Value: RecordValue>(_ member: String, _ arguments: [Variant]) throws(Failure) -> Value {
         let answer: [Variant]
         do throws(BusError) {
@@ -190,19 +211,12 @@ final class Client {
         }
         guard error.name.hasPrefix(standard) else { return Failure(sentence) }
         switch error.name.dropFirst(standard.count) {
-        case "NoServer": return Failure(sentence, hint: hint(endpoint))
+        case "NoServer": return Failure(sentence, hint: endpoint.hint)
         case "AccessDenied": return Failure(sentence, hint: "Try as root, or as the user of greenroomd.")
         case "UnknownMethod", "UnknownInterface", "UnknownObject":
             return Failure("greenroomd does not support this request: it is older than greenroomctl.")
         default: return Failure(sentence)
         }
-    }
-
-    private static func hint(_ endpoint: Endpoint) -> String {
-        if let other = endpoint.other, access(other.socket, F_OK) == 0 {
-            return "Another greenroomd runs at \(escaped(other.socket)); try: greenroomctl \(other.option) …"
-        }
-        return "To start it: \(endpoint.start)"
     }
 }
 

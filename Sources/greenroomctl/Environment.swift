@@ -82,6 +82,14 @@ package struct Endpoint: Equatable, Sendable {
             .map { $0 + "/greenroom" }
     }
 
+    /// What the user can do if no daemon answers.
+    var hint: String {
+        if let other, access(other.socket, F_OK) == 0 {
+            return "Another greenroomd runs at \(escaped(other.socket)); try: greenroomctl \(other.option) …"
+        }
+        return "To start it: \(start)"
+    }
+
     package static func == (a: Endpoint, b: Endpoint) -> Bool {
         a.runtime == b.runtime && a.start == b.start && a.other?.socket == b.other?.socket
             && a.other?.option == b.other?.option
@@ -100,6 +108,8 @@ package struct Failure: Error, Equatable, Sendable {
     package var isLost = false
     /// Whether the daemon refused this user.
     package var isRefusal: Bool
+    /// Whether no daemon listens.
+    var isOfNoServer: Bool { name == "org.freedesktop.DBus.Error.NoServer" }
 
     /// The exit status for wrong usage.
     static let wrongUsage: Int32 = 2

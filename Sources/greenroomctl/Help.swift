@@ -271,9 +271,10 @@ enum Help {
               --url-scheme SCHEME     The app opens URLs of this scheme; the option may be repeated, and SCHEME may be a list
                                       with commas. Also creates a desktop entry, so that browsers and xdg-open find the app.
 
-            Creates NAME.app for a program in the folder of the daemon's manifests: /etc/greenroom/apps, or for a user's daemon
-            ~/.config/greenroom/apps. An existing file is not changed. NAME may be a template such as worker@; specifiers in
-            COMMAND are then replaced for each instance: init worker@ -- python3 -m http.server %i
+            Creates NAME.app for a program in the folder of the daemon's manifests. If no daemon answers, it is
+            /etc/greenroom/apps, or for a user's daemon ~/.config/greenroom/apps. An existing file is not changed. NAME may
+            be a template such as worker@; specifiers in COMMAND are then replaced for each instance:
+            init worker@ -- python3 -m http.server %i
             """
         case .verify:
             """

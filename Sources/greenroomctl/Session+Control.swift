@@ -75,7 +75,7 @@ extension Session {
         }
         let line = "\(escaped(result.app ?? app)): \(sentence(result))"
         guard isSuccess(result) else {
-            report(Failure(line, hint: result.lastReceipt.map { "See: greenroomctl receipt \($0.id)" }))
+            report(Failure(line, hint: result.lastReceipt.map { "See: \(command("receipt \($0.id)"))" }))
             return false
         }
         guard !wantsJSON else { return true }

@@ -13,9 +13,11 @@ extension Session {
             throw Failure("init: invalid app ID")
         }
         let text = try manifest(of: id, named: name, Array(operands.dropFirst()))
-        let folder = try configurationFolder() + "/apps"
+        let folders = try manifestFolders()
+        let folder = folders.apps
         let path = "\(folder)/\(name).app"
-        let entry = try urlSchemes.isEmpty ? nil : DesktopEntry(id, urlSchemes, in: applicationsFolder(), call: call)
+        let entry =
+            try urlSchemes.isEmpty ? nil : DesktopEntry(id, urlSchemes, in: applicationsFolder(), call: daemonCall())
         try createFolders(folder)
         try create(path, text)
         if let entry {
@@ -33,29 +35,19 @@ extension Session {
             try show(.object([("app", .string(name)), ("path", .string(path))] + more))
             return 0
         }
+        show(note: folders.note)
         try show("Created \(escaped(path)).\n")
         if let entry { try show("Created \(escaped(entry.path)):\n\(entry.text)") }
         let user = isForRoot ? "set User= in it, " : ""
         let next =
-            "Next: \(user)check it with 'greenroomctl verify \(escaped(path))', then run 'greenroomctl reload' and "
-            + "'greenroomctl launch \(id)'."
+            "Next: \(user)check it with 'greenroomctl verify \(escaped(path))', then run '\(command("reload"))' and "
+            + "'\(command("launch \(id)"))'."
         let index = entry.map { "Desktops find it after: update-desktop-database \(escaped($0.folder))" }
         let lines = [next, index].compactMap { $0 }.flatMap { (line) in
             screen.width.map { wrapped(line, to: $0) } ?? [line]
         }
         try show(lines.joined(separator: "\n") + "\n")
         return 0
-    }
-
-    /// The configuration folder of the daemon that other verbs would call (`Folders` of the daemon).
-    func configurationFolder() throws(Failure) -> String {
-        if let given = invocation.options[.config] { return environment.absolutePath(given) }
-        if isForRoot { return "/etc/greenroom" }
-        let parent = environment.folder("XDG_CONFIG_HOME") ?? environment.folder("HOME").map { $0 + "/.config" }
-        guard let parent else {
-            throw Failure("Neither XDG_CONFIG_HOME nor HOME is set; use --config DIR or --system.")
-        }
-        return parent + "/greenroom"
     }
 
     // MARK: URLs
@@ -74,8 +66,17 @@ extension Session {
     }
 
     /// The call of greenroomctl for the same daemon by any user.
-    private var call: String {
-        isForRoot ? "greenroomctl --system" : environment.isRoot ? "greenroomctl --user" : "greenroomctl"
+    ///
+    /// - Throws: if the path of its runtime folder cannot stand in a desktop entry without quotes, which have rules of their own there.
+    private func daemonCall() throws(Failure) -> String {
+        if let given = invocation.options[.runtime] {
+            let path = environment.absolutePath(given)
+            guard !path.contains("%"), shellQuoted(path) == path else {
+                throw Failure("init: a desktop entry cannot name the folder '\(escaped(path))'.")
+            }
+            return "greenroomctl --runtime \(path)"
+        }
+        return isForRoot ? "greenroomctl --system" : environment.isRoot ? "greenroomctl --user" : "greenroomctl"
     }
 
     // MARK: The text
@@ -174,7 +175,7 @@ extension Session {
             if errno == EEXIST {
                 throw Failure(
                     "\(escaped(path)) already exists.",
-                    hint: "To change it, edit it and run: greenroomctl reload")
+                    hint: "To change it, edit it and run: \(command("reload"))")
             }
             throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))")
         }

@@ -17,12 +17,13 @@ extension Session {
 
     func enable() throws(Failure) -> Int32 {
         let names = apps.contains(where: isPattern) ? try expand(apps, connect()) : apps
-        let folder = try configurationFolder() + "/apps"
+        let folders = try manifestFolders()
+        show(note: folders.note)
         var links: [Link] = []
         var status: Int32 = 0
         for name in names {
             do throws(Failure) {
-                links.append(try makeLink(try instance(name), in: folder))
+                links.append(try makeLink(try instance(name), in: folders))
             } catch {
                 report(error)
                 status = error.status
@@ -35,7 +36,9 @@ extension Session {
     }
 
     func disable() throws(Failure) -> Int32 {
-        let folder = try configurationFolder() + "/apps"
+        let folders = try manifestFolders()
+        show(note: folders.note)
+        let folder = folders.apps
         var links: [Link] = []
         var status: Int32 = 0
         for name in linkNames(folder) {
@@ -91,10 +94,11 @@ extension Session {
 
     // MARK: Links
 
-    private func makeLink(_ id: AppID, in folder: String) throws(Failure) -> Link {
+    private func makeLink(_ id: AppID, in folders: ManifestFolders) throws(Failure) -> Link {
+        let folder = folders.apps
         let (name, template) = ("\(id).app", "\(id.template ?? "")@.app")
         let path = "\(folder)/\(name)"
-        let vendor = "/usr/lib/greenroom\(isForRoot ? "" : "/user")/apps/\(template)"
+        let vendor = "\(folders.vendor)/\(template)"
         let target: String
         if access("\(folder)/\(template)", F_OK) == 0 {
             target = template
@@ -103,7 +107,7 @@ extension Session {
         } else {
             throw Failure(
                 "enable: there is no template '\(id.template ?? "")@': neither \(escaped("\(folder)/\(template)")) nor "
-                    + "\(vendor) exists.")
+                    + "\(escaped(vendor)) exists.")
         }
         if symlink(target, path) == 0 { return Link(id: id, path: path, target: target, isChanged: true) }
         guard errno == EEXIST else {

@@ -8,7 +8,7 @@ extension Session {
             if !apps.isEmpty { return try showOutputFiles(endpoint) }
             guard hasJournalFiles else {
                 throw Failure(
-                    "There is no journal on this machine: greenroomd writes its log to standard error. 'greenroomctl log APP' "
+                    "There is no journal on this machine: greenroomd writes its log to standard error. '\(command("log APP"))' "
                         + "shows the output of an app.")
             }
         }

@@ -21,7 +21,7 @@ extension Session {
                 let name = escaped(app.id)
                 report(
                     Failure(
-                        "The output of '\(name)' goes to no file: 'greenroomctl cat \(name)' shows StandardOutput=."))
+                        "The output of '\(name)' goes to no file: '\(command("cat \(name)"))' shows StandardOutput=."))
                 continue
             }
             files.append(FollowedFile(path: path, format: OutputFormat(app: app.id, self, isNamed: several)))

@@ -25,8 +25,8 @@ extension Session {
         guard !apps.isEmpty || !screen.isTerminal else {
             return
                 wrapped(
-                    "No apps. To add one, run 'greenroomctl init NAME -- COMMAND…', or put a manifest into the folder 'apps' of "
-                        + "the daemon's configuration. Then run 'greenroomctl reload'.", to: screen.width ?? 80
+                    "No apps. To add one, run '\(command("init NAME -- COMMAND…"))', or put a manifest into the folder 'apps' of "
+                        + "the daemon's configuration. Then run '\(command("reload"))'.", to: screen.width ?? 80
                 ).joined(separator: "\n") + "\n"
         }
         var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3], flexible: [0])
@@ -131,7 +131,7 @@ extension Session {
         let changed = apps.filter { $0.needsReload == true }
         if changed.count == 1, let app = changed.first, let manifest = app.files.first, isRemoved(manifest) {
             let name = escaped(app.id)
-            warn("The manifest of '\(name)' was removed. Run 'greenroomctl reload' to read all manifests again.")
+            warn("The manifest of '\(name)' was removed. Run '\(command("reload"))' to read all manifests again.")
         } else {
             warnAboutFiles(of: changed.map(\.id))
         }
@@ -143,7 +143,7 @@ extension Session {
     func warnAboutFiles(of changed: [String]) {
         guard let first = changed.first else { return }
         let which = changed.count == 1 ? "The manifest of '\(escaped(first))'" : "\(changed.count) manifests"
-        warn("\(which) changed on disk. Run 'greenroomctl reload' to read it again.")
+        warn("\(which) changed on disk. Run '\(command("reload"))' to read it again.")
     }
 
     /// Not with --json, where standard error has only errors.

@@ -35,8 +35,21 @@ final class FakeDaemon {
         ("RecentEvents", "t", "a{sv}", .anyone),
     ]
 
-    init() throws {
+    /// The properties of the manager.
+    private let properties: [(name: String, value: Variant)]
+
+    /// - Parameter isOld: whether it is of a version that had none of the properties.
+    init(isOld: Bool = false) throws {
         loop = try EventLoop()
+        properties =
+            isOld
+            ? []
+            : [
+                ("ConfigFolder", .string(folder.path + "/config")), ("RuntimeFolder", .string(folder.path)),
+                ("StateFolder", .string("/var/lib/greenroom")), ("VendorFolder", .string("/usr/lib/greenroom")),
+                ("StartTimestamp", .uint64(Records.time.microseconds)), ("StartTimestampMonotonic", .uint64(0)),
+                ("Containment", .string("containing apps in cgroups below /sys/fs/cgroup/greenroom (cgroup v2)")),
+            ]
         let methods = Self.methods.map { method in
             BusMethod(method.name, in: method.input, out: method.output, access: method.access) { [unowned self] call in
                 self.calls.append((call.member, call.arguments))
@@ -46,7 +59,11 @@ final class FakeDaemon {
                 answer(call)
             }
         }
-        objects.add(at: ControlNames.managerPath, [BusInterface(ControlNames.managerInterface, methods: methods)])
+        let properties = self.properties.map { name, value in BusProperty(name, value.signature, .silent) { _ in value }
+        }
+        objects.add(
+            at: ControlNames.managerPath,
+            [BusInterface(ControlNames.managerInterface, methods: methods, properties: properties)])
         server = try BusServer(loop: loop, path: runtime + "/bus", names: [ControlNames.busName], objects: objects)
     }
 

@@ -34,6 +34,42 @@ struct InitTests {
         #expect(verified.output == "\(path): OK\n")
     }
 
+    @Test("the daemon is asked for its folder, and the next commands are for the same daemon")
+    func folderOfDaemon() throws {
+        let daemon = try FakeDaemon()
+        let plain = try daemon.run("init", "site", "--", "/bin/true")
+        #expect(plain.status == 0, "\(plain.errors)")
+        let path = daemon.runtime + "/config/apps/site.app"
+        #expect(text(path).contains("ExecStart=/bin/true\n"))
+        let option = "--runtime \(daemon.runtime)"
+        #expect(plain.output.hasPrefix("Created \(path).\n"))
+        #expect(plain.output.contains("run 'greenroomctl \(option) reload' and 'greenroomctl \(option) launch site'."))
+        #expect(plain.errors.isEmpty)
+    }
+
+    @Test(
+        "without a daemon the default folder is used and a sentence says so; that of a daemon named by --runtime is not known"
+    )
+    func withoutDaemon() throws {
+        func run(_ arguments: String...) throws -> Outcome {
+            let environment = ["HOME=\(folder.path)", "XDG_RUNTIME_DIR=\(folder.path)"]
+            return try RunningProgram(
+                arguments + ["init", "web", "--", "/bin/true"], environment: environment, terminal: false
+            ).finish(in: EventLoop())
+        }
+        let outcome = try run("--user")
+        let apps = folder.path + "/.config/greenroom/apps"
+        #expect(outcome.status == 0)
+        #expect(outcome.errors == "No greenroomd answers, so the default folder is used: \(apps)\n")
+        #expect(outcome.output.contains("run 'greenroomctl --user reload'"))
+        #expect(access(apps + "/web.app", F_OK) == 0)
+        let unknown = try run("--runtime", folder.path + "/none")
+        #expect(unknown.status == 1)
+        #expect(
+            unknown.errors.contains("so the folder of its manifests is not known; use --config DIR\n"),
+            "\(unknown.errors)")
+    }
+
     @Test("never changes a file that exists")
     func existing() throws {
         let path = try folder.write("apps/web.app", "mine\n")
@@ -76,6 +112,12 @@ struct InitTests {
         #expect(text(path) == entry)
         #expect(outcome.output.contains("Created \(path):\n\(entry)"))
         #expect(outcome.output.contains("update-desktop-database \(folder.path)/data/applications"))
+        let ofDaemon = try RunningProgram(
+            ["init", "--user", "--config", folder.path, "--runtime", folder.path + "/run", "--url-scheme", "sip", "--"]
+                + ["phone", "/bin/true"],
+            environment: ["XDG_DATA_HOME=\(folder.path)/data"], terminal: false
+        ).finish(in: EventLoop())
+        #expect(ofDaemon.output.contains("\nExec=greenroomctl --runtime \(folder.path)/run open phone %u\n"))
         unlink(folder.path + "/apps/mail.app")
         let again = try initialize("mail", "mailto")
         #expect(again.status == 1 && again.errors.hasPrefix("greenroomctl: \(path) already exists."))

@@ -70,6 +70,21 @@ struct InstanceTests {
         #expect(target("worker@2.app") == "worker@.app")
     }
 
+    @Test(
+        "enable and disable ask the daemon for its folder; a daemon without the property has the default one, and a note says so"
+    )
+    func folderOfDaemon() throws {
+        let daemon = try daemon()
+        try daemon.folder.write("config/apps/worker@.app", "[App]\nExecStart=/bin/true\n")
+        let link = daemon.runtime + "/config/apps/worker@7.app"
+        #expect(try daemon.run("enable", "worker@7").output == "Created \(link) → worker@.app.\n")
+        #expect(try daemon.run("disable", "worker@7").output == "Removed \(link).\n")
+        let old = try FakeDaemon(isOld: true)
+        let outcome = try old.run("enable", "no-template@1", environment: ["HOME=\(folder.path)"])
+        #expect(
+            outcome.errors.hasPrefix("This greenroomd is too old to name its folder, so the default one is used.\n"))
+    }
+
     @Test("enable refuses what is no instance, an unknown template, and to change a file; the others are enabled")
     func refused() throws {
         let daemon = try daemon()

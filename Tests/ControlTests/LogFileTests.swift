@@ -85,7 +85,7 @@ struct LogFileTests {
         #expect(outcome.status == 1)
         #expect(
             outcome.errors
-                == "greenroomctl: The output of 'mute' goes to no file: 'greenroomctl cat mute' shows StandardOutput=.\n"
+                == "greenroomctl: The output of 'mute' goes to no file: 'greenroomctl --runtime \(daemon.runtime) cat mute' shows StandardOutput=.\n"
         )
     }
 

@@ -63,7 +63,7 @@ struct RequestTests {
         #expect(
             outcome.errors
                 == "greenroomctl: photos: ended while launching: Killed: exceeded its launch deadline (5s).\n"
-                + "See: greenroomctl receipt 12\n")
+                + "See: greenroomctl --runtime \(daemon.runtime) receipt 12\n")
         #expect(outcome.output.isEmpty)
         let json = try daemon.run("launch", "photos", "--json")
         #expect(json.status == 1)

@@ -77,6 +77,22 @@ struct CommandLineTests {
         try daemon.eventually("the socket is removed") { !exists(at: socket) }
     }
 
+    @Test("init and enable write into the folder of the daemon that --runtime names, which says where it is")
+    func folders() throws {
+        let daemon = try TestDaemon(["worker@": TestDaemon.manifest("")])
+        for (name, path) in [
+            ("ConfigFolder", daemon.config), ("RuntimeFolder", daemon.runtime), ("StateFolder", daemon.state),
+        ] {
+            let value = try daemon.bus.property(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, name)
+            #expect(value == .string(path))
+        }
+        #expect(try control(daemon, ["init", "web", "--", "/bin/sleep", "60"]).status == .exited(0))
+        #expect(try control(daemon, ["enable", "worker@1"]).status == .exited(0))
+        #expect(exists(at: daemon.config + "/apps/web.app"))
+        #expect(try daemon.listed() == ["web", "worker@1"])
+    }
+
     @Test("launch --no-block exits before the app is active; a refusal is reported")
     func noBlock() throws {
         let daemon = try TestDaemon([

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import LifecycleCore
+import Linux
 import Manifest
 import Posix
 import Systemd
@@ -11,12 +12,30 @@ extension ControlBus {
     func managerInterface() -> BusInterface {
         BusInterface(
             ControlNames.managerInterface, methods: queryMethods() + requestMethods() + daemonMethods(),
-            properties: [
-                BusProperty("MemoryLevel", "s", .announced) { [unowned self] _ in
-                    .string(self.driver.core.memory.level.name)
-                }
-            ],
+            properties: managerProperties(),
             signals: [BusSignalDeclaration(ControlNames.lifecycleEventSignal, "a{sv}", arguments: ["event"])])
+    }
+
+    private func managerProperties() -> [BusProperty] {
+        func folder(_ name: String, _ path: KeyPath<Folders, String>) -> BusProperty {
+            BusProperty(name, "s", .constant) { [unowned self] _ in .string(self.service.context.folders[keyPath: path])
+            }
+        }
+        return [
+            BusProperty("MemoryLevel", "s", .announced) { [unowned self] _ in
+                .string(self.driver.core.memory.level.name)
+            },
+            folder("ConfigFolder", \.config), folder("RuntimeFolder", \.runtime), folder("StateFolder", \.state),
+            folder("VendorFolder", \.vendor),
+            // Not constant: a program that replaces this one keeps the connections.
+            BusProperty("StartTimestamp", "t", .silent) { [unowned self] _ in .uint64(self.service.start.realtime) },
+            BusProperty("StartTimestampMonotonic", "t", .silent) { [unowned self] _ in
+                .uint64(self.service.start.monotonic)
+            },
+            BusProperty("Containment", "s", .silent) { [unowned self] _ in
+                .string(self.service.containment.mode.summary)
+            },
+        ]
     }
 
     private func queryMethods() -> [BusMethod] {

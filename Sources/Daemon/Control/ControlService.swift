@@ -8,6 +8,8 @@ import Systemd
 final class ControlService {
     let loop: EventLoop
     let clock = WallClock()
+    /// When the program was started, in microseconds of CLOCK_REALTIME and of CLOCK_MONOTONIC.
+    let start: (realtime: UInt64, monotonic: UInt64)
     private var stateTimestamps = StateTimestamps()
     var inputTimestamps = StateTimestamps()
     var awakeTimestamps = AwakeTimestamps()
@@ -27,6 +29,7 @@ final class ControlService {
 
     init(driver: CoreDriver, context: DaemonContext, daemon: any DaemonControl) {
         loop = context.loop
+        start = (clock.now().microseconds, UInt64(EventLoop.now() / .microseconds(1)))
         self.driver = driver
         self.context = context
         receipts = context.receipts
