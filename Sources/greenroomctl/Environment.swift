@@ -102,7 +102,7 @@ package struct Failure: Error, Equatable, Sendable {
     package var status: Int32
     /// The name of the error, as in D-Bus: the one of the daemon's answer, or `Failed` or `InvalidArgument` (wrong usage).
     package var name: String
-    /// What the user can do, on a line of its own.
+    /// What the user can do, on lines of their own.
     package var hint: String?
     /// Whether the connection was lost during a call; another daemon may follow.
     package var isLost = false

@@ -9,9 +9,9 @@ enum Help {
             }.joined()
         }
         return """
-            Usage: greenroomctl [--json] [--user|--system] [--runtime DIR] VERB …
+            Usage: greenroomctl [--json] [--user|--system] [--runtime DIR] [VERB …]
 
-            Query and control the lifecycle of apps.
+            Query and control the lifecycle of apps. Without VERB, show the daemon as a whole.
 
             Query:
             \(lines([.list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch]))
@@ -67,7 +67,11 @@ enum Help {
             no heading, an absent value is '-', and times are in RFC 3339:
             greenroomctl list | awk '$2 == "suspended" { print $1 }'
             """
-        case .status: "The exit status is 3 if one of the apps is not running."
+        case .status:
+            """
+            Without APP: the version, the folders and the containment of the daemon, the number of apps in each state, memory, and
+            what is short or wrong. With APP the exit status is 3 if one of the apps is not running.
+            """
         case .show:
             """
               -p, --property KEY      Show only this property; the option may be repeated, and KEY may be a list with commas

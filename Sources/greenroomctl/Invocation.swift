@@ -10,6 +10,8 @@ package struct Invocation: Equatable, Sendable {
     package var options: [Option: String]
     /// The values of `--setenv`, in their order.
     package var variables: [String] = []
+    /// Whether there was no verb: the daemon as a whole is shown.
+    var isBare = false
 
     package enum Parsed: Equatable, Sendable {
         case run(Invocation)
@@ -31,7 +33,7 @@ package struct Invocation: Equatable, Sendable {
         let wantsHelp = reader.options[.help] != nil
         guard let word = reader.words.first else {
             if let problem = reader.problem { return .wrong(problem) }
-            return wantsHelp ? .show(Help.general) : .wrong("missing verb")
+            return wantsHelp ? .show(Help.general) : bare(reader)
         }
         guard let verb = Verb(rawValue: word) else {
             if let problem = reader.problem { return .wrong(problem) }
@@ -46,6 +48,16 @@ package struct Invocation: Equatable, Sendable {
         invocation.shortenApps()
         if let problem = invocation.problem(reader.written) { return .wrong(problem) }
         return verb == .help ? help(invocation) : .run(invocation)
+    }
+
+    /// A command line without a verb shows the same as `status`.
+    private static func bare(_ reader: ArgumentReader) -> Parsed {
+        var invocation = Invocation(verb: .status, operands: [], options: reader.options)
+        invocation.isBare = true
+        // Options of verbs belong to a verb that is missing.
+        let isOfVerb = reader.options.keys.contains { $0.verbs != nil }
+        if let problem = isOfVerb ? "missing verb" : invocation.problem(reader.written) { return .wrong(problem) }
+        return .run(invocation)
     }
 
     /// The verb of a command line that may have errors.

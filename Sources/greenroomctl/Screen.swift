@@ -98,7 +98,8 @@ func printError(_ failure: Failure, asJSON: Bool, width: Int?) {
         let document = JSONValue.object([("error", failure.json)])
         try? write(document.serialized(pretty: false) + "\n", to: STDERR_FILENO)
     } else {
-        let lines = ["greenroomctl: \(failure.sentence)"] + [failure.hint].compactMap { $0 }
+        let hints = failure.hint?.split(separator: "\n").map(String.init) ?? []
+        let lines = ["greenroomctl: \(failure.sentence)"] + hints
         let text = lines.flatMap { line in width.map { wrapped(line, to: $0) } ?? [line] }
         try? write(text.joined(separator: "\n") + "\n", to: STDERR_FILENO)
     }

@@ -32,11 +32,7 @@ extension Session {
         let isNormal = memory.level == "normal"
         let reason = isNormal ? "" : memory.reason.map { " (\($0))" } ?? ""
         sheet.add("Memory", memory.level + reason, isNormal ? .green : memory.level == "warning" ? .yellow : .boldRed)
-        let share =
-            memory.totalBytes > 0 && memory.availableBytes <= memory.totalBytes
-            ? " (\(Int((Double(memory.availableBytes) / Double(memory.totalBytes) * 100).rounded()))%)" : ""
-        sheet.add(
-            "Available", "\(formattedSize(memory.availableBytes)) of \(formattedSize(memory.totalBytes))\(share)")
+        sheet.add("Available", shareText(memory.availableBytes, of: memory.totalBytes))
         let budget = memory.budgetBytes.map { " of a budget of \(formattedSize($0))" } ?? ""
         sheet.add("Apps", formattedSize(memory.appsBytes) + budget)
         sheet.add("Containment", memory.containment)

@@ -3,11 +3,12 @@ import Control
 /// What `pressure` shows beyond the summary: where memory is short, by which numbers that is decided, and who is killed next.
 extension Session {
     func addDecision(_ memory: MemoryStatus, to sheet: inout Sheet) {
-        sheet.add("Cause", memory.level == "normal" ? nil : memory.reason.map { cause($0, memory) })
+        sheet.add("Cause", memory.cause)
         sheet.add("Source", source(memory))
         if let limit = memory.limit {
             sheet.add(
-                "Limit", share(limit.availableBytes, of: limit.totalBytes) + " available in \(escaped(limit.group))")
+                "Limit", shareText(limit.availableBytes, of: limit.totalBytes) + " available in \(escaped(limit.group))"
+            )
             sheet.add("OOM kills", limit.oomKills > 0 ? "\(limit.oomKills) in \(escaped(limit.group))" : nil)
         }
         if let total = memory.swapTotalBytes, let free = memory.swapFreeBytes {
@@ -29,18 +30,6 @@ extension Session {
         sheet.add("Killed next", candidates(memory))
     }
 
-    /// The cause of the level, as a sentence without the full stop.
-    private func cause(_ reason: String, _ memory: MemoryStatus) -> String {
-        switch reason {
-        case "budget": "all apps together are near or above Budget="
-        case "available": "little memory is available"
-        case "limit": "little memory is available below the limit of \(escaped(memory.limit?.group ?? "a cgroup"))"
-        case "pressure": "tasks stall because memory is short"
-        case "simulated": "simulated with greenroomctl pressure"
-        default: escaped(reason)
-        }
-    }
-
     private func source(_ memory: MemoryStatus) -> String? {
         switch memory.source {
         case "machine": "the memory of the machine"
@@ -51,11 +40,6 @@ extension Session {
 
     private func candidates(_ memory: MemoryStatus) -> [String] {
         memory.candidates.map { "\(escaped($0.app)) (\($0.state)): gives back \(formattedSize($0.memoryBytes))" }
-    }
-
-    private func share(_ part: UInt64, of whole: UInt64) -> String {
-        let percent = whole > 0 && part <= whole ? " (\(Int((Double(part) / Double(whole) * 100).rounded()))%)" : ""
-        return "\(formattedSize(part)) of \(formattedSize(whole))\(percent)"
     }
 
     /// With two decimals, as the kernel writes it.

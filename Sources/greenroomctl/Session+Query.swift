@@ -43,8 +43,7 @@ extension Session {
 
     /// `5 apps: 1 active, 3 suspended, 1 not running.`
     private func summary(_ apps: [AppStatus]) -> String {
-        let order = ["active", "inactive", "launching", "background", "suspended", "terminating", "notRunning"]
-        let parts = order.compactMap { state -> String? in
+        let parts = Overview.states.compactMap { state -> String? in
             let count = apps.count { $0.state == state }
             return count == 0 ? nil : "\(count) \(stateInWords(state))"
         }
@@ -154,21 +153,30 @@ extension Session {
         try? write(lines.joined(separator: "\n") + "\n", to: STDERR_FILENO)
     }
 
-    /// Without an app: the daemon, the memory, and all apps.
+    /// The daemon as a whole.
     private func daemonStatus() throws(Failure) -> Int32 {
-        let client = try connect()
-        let apps = try client.call("List", as: [AppStatus].self)
-        guard !wantsJSON else {
-            try show(apps.json)
-            return 0
-        }
-        let version = try client.call("Version", as: String.self)
-        var sheet = Sheet()
-        sheet.add("greenroomd", "\(version), at \(escaped(client.endpoint.socket))")
-        addMemory(try client.call("Pressure"), to: &sheet)
-        try show(sheet.text(screen) + "\n" + table(apps))
-        warnAboutFiles(apps)
+        let client = try connectForOverview()
+        var overview = Overview()
+        overview.version = try client.call("Version")
+        overview.info = try client.info()
+        overview.uptime = overview.info.uptime(at: EventLoop.now())
+        overview.memory = try client.call("Pressure")
+        overview.apps = try client.call("List")
+        try wantsJSON ? show(overview.json) : show(overview.text(screen, self))
+        warnAboutFiles(overview.apps)
         return 0
+    }
+
+    /// Without a verb, whoever tries the program for the first time learns where help is.
+    private func connectForOverview() throws(Failure) -> Client {
+        do throws(Failure) {
+            return try connect()
+        } catch {
+            guard invocation.isBare else { throw error }
+            var failure = error
+            failure.hint = (error.hint.map { $0 + "\n" } ?? "") + "For help: greenroomctl help"
+            throw failure
+        }
     }
 
     private func sheet(_ app: AppStatus, _ client: Client) -> String {

@@ -48,8 +48,8 @@ struct InvocationTests {
     @Test(
         "a usage error is one sentence",
         arguments: [
-            ([], "missing verb"),
-            (["--json"], "missing verb"),
+            (["--background"], "missing verb"),
+            (["--user", "--system"], "--user and --system are mutually exclusive"),
             (["lsit"], "unknown verb 'lsit'; did you mean 'list'?"),
             (["frobnicate"], "unknown verb 'frobnicate'"),
             (["idel"], "unknown verb 'idel'; did you mean 'idle'?"),

@@ -118,19 +118,6 @@ struct QueryTests {
         #expect(outcome.output.hasPrefix("● photos"))
     }
 
-    @Test("status without an app shows the daemon, the memory and all apps")
-    func daemonStatus() throws {
-        let daemon = try FakeDaemon()
-        daemon.answer("List", [Records.mail])
-        daemon.answer("Version", ControlNames.version)
-        daemon.answer("Pressure", Records.memory)
-        let outcome = try daemon.run("status")
-        #expect(outcome.status == 0)
-        #expect(outcome.output.contains(" greenroomd: \(ControlNames.version), at \(daemon.runtime)/bus\n"))
-        #expect(outcome.output.contains("     Memory: warning (pressure)\n"))
-        #expect(outcome.output.hasSuffix("\norg.example.Mail  notRunning  -  -  2025-11-21T07:00:00.000000Z  -\n"))
-    }
-
     @Test("pressure shows the level, its reason and the available memory")
     func pressure() throws {
         let daemon = try FakeDaemon()

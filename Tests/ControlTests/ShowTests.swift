@@ -121,7 +121,8 @@ struct ShowTests {
                 == "# \(manifest)\n[App]\nExecStart=/bin/true\n\n# \(dropIn)\n[App]\nName=Photos\n")
         #expect(
             outcome.errors
-                == "Warning: The manifest of 'photos' changed on disk. Run 'greenroomctl --runtime \(daemon.runtime) reload' to read it again.\n")
+                == "Warning: The manifest of 'photos' changed on disk. Run 'greenroomctl --runtime \(daemon.runtime) reload' to read it again.\n"
+        )
         let json = try JSONValue.parse(try daemon.run("cat", "photos", "--json").output)
         #expect(json.arrayValue?.first?["path"]?.stringValue == manifest)
         unlink(manifest)
@@ -130,6 +131,7 @@ struct ShowTests {
         #expect(missing.errors.hasPrefix("greenroomctl: \(manifest): No such file or directory\n"))
         #expect(
             missing.errors.hasSuffix(
-                "The manifest of 'photos' was removed. Run 'greenroomctl --runtime \(daemon.runtime) reload' to read all manifests again.\n"))
+                "The manifest of 'photos' was removed. Run 'greenroomctl --runtime \(daemon.runtime) reload' to read all manifests again.\n"
+            ))
     }
 }
