@@ -62,10 +62,14 @@ enum Help {
         switch verb {
         case .list:
             """
+              --state STATE           Show only apps in this state; STATE may be a list with commas
+              --sort KEY              Sort by name (default), state, memory or since: the largest and the latest first
+              --full                  Cut, wrap and leave out nothing for the width of the terminal
+
             APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,
-            and its deadline, its background tasks or the error in its manifest. If standard output is not a terminal, there is
-            no heading, an absent value is '-', and times are in RFC 3339:
-            greenroomctl list | awk '$2 == "suspended" { print $1 }'
+            and its deadline, its background tasks or the error in its manifest. On a terminal, columns that are empty for all
+            apps are left out. If standard output is not a terminal, there is no heading, an absent value is '-', and times
+            are in RFC 3339: greenroomctl list | awk '$2 == "suspended" { print $1 }'
             """
         case .status:
             """

@@ -143,7 +143,7 @@ package struct Invocation: Equatable, Sendable {
         }
         if let sentence = invalidApp() { return sentence }
         if verb == .app, let sentence = AppCommand.problem(operands, options) { return sentence }
-        if let sentence = invalidScheme() { return sentence }
+        if let sentence = invalidScheme() ?? ListSelection.problem(options) { return sentence }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
             return "pressure: invalid level '\(escaped(text))'"
                 + Self.expectation(text, MemoryLevelName.allCases.map(\.rawValue))
@@ -200,7 +200,7 @@ package struct Invocation: Equatable, Sendable {
         isEnvironmentEntry(text.utf8.contains(UInt8(ascii: "=")) ? text : text + "=")
     }
 
-    private static func expectation(_ written: String, _ known: [String]) -> String {
+    static func expectation(_ written: String, _ known: [String]) -> String {
         "\(suggestion(written, known)); expected \(known.joined(separator: ", "))"
     }
 

@@ -17,7 +17,7 @@ extension Session {
     }
 
     private func idleTable(_ apps: [AppStatus]) -> String {
-        var table = Table(["APP", "STATE", "SINCE", "WHY"], flexible: [0])
+        var table = Table(["APP", "STATE", "SINCE", "WHY"])
         table.rows = apps.map { app in
             [
                 Cell(app.id, .bold), Cell(app.state, Style(state: app.state)), Cell(app.wakefulSince.map(when)),

@@ -8,15 +8,14 @@ import Systemd
 extension Session {
     func list() throws(Failure) -> Int32 {
         let all = try connect().call("List", as: [AppStatus].self)
-        guard !apps.isEmpty else {
-            try wantsJSON ? show(all.json) : show(table(all))
-            warnAboutFiles(all)
-            return 0
-        }
-        let found = all.filter { app in apps.contains { isMatch(app.id, $0) } }
+        let named = apps.isEmpty ? all : all.filter { app in apps.contains { isMatch(app.id, $0) } }
+        let found = ListSelection(invocation.options).selected(named)
         // Without a match a table of all apps would say how to add the first one.
-        try wantsJSON ? show(found.json) : show(found.isEmpty ? "" : table(found))
+        try wantsJSON ? show(found.json) : show(found.isEmpty && !all.isEmpty ? "" : table(found))
         for word in apps where !all.contains(where: { isMatch($0.id, word) }) { reportUnmatched(word) }
+        if found.isEmpty, !named.isEmpty, screen.isTerminal, !wantsJSON {
+            try write("No app is in this state: \(escaped(invocation.options[.state] ?? "")).\n", to: STDERR_FILENO)
+        }
         warnAboutFiles(found)
         return 0
     }
@@ -29,7 +28,8 @@ extension Session {
                         + "the daemon's configuration. Then run '\(command("reload"))'.", to: screen.width ?? 80
                 ).joined(separator: "\n") + "\n"
         }
-        var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3], flexible: [0])
+        var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3])
+        table.isFull = invocation.has(.full)
         table.rows = apps.map { app in
             let style: Style? = app.error == nil ? nil : .red
             return [
@@ -167,7 +167,7 @@ extension Session {
         return 0
     }
 
-    /// Without a verb, whoever tries the program for the first time learns where help is.
+    /// Without a verb, a user who tries the program for the first time learns where help is.
     private func connectForOverview() throws(Failure) -> Client {
         do throws(Failure) {
             return try connect()

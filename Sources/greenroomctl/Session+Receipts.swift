@@ -15,7 +15,7 @@ extension Session {
             try show("No receipts\(names).\n")
             return 0
         }
-        var table = Table(["ID", "TIME", "APP", "RESULT", "EXPLANATION"], right: [0], flexible: [2, 3])
+        var table = Table(["ID", "TIME", "APP", "RESULT", "EXPLANATION"], right: [0], flexible: [3], kept: 3)
         table.rows = receipts.map { receipt in
             let style = style(of: receipt)
             return [

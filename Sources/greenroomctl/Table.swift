@@ -9,20 +9,28 @@ struct Cell {
     }
 }
 
-/// Rows in aligned columns. On a terminal there is a heading, and the last column is wrapped. Elsewhere an empty cell is
-/// `-`, so that the columns can be counted.
+/// Rows in aligned columns. On a terminal there is a heading, columns that are empty in all rows are left out, and the last column
+/// is wrapped. Elsewhere an empty cell is `-`, so that the columns can be counted.
+///
+/// Where the screen is too narrow, the last column goes below the others, and then columns are left out from the right. The first
+/// ones, which name a row, are never cut and never left out.
 struct Table {
     var heading: [String]
     /// The columns that are aligned to the right: numbers.
     var right: Set<Int> = []
     /// The columns that may end with an ellipsis where the screen is narrow.
     var flexible: Set<Int> = []
+    /// How many columns are never left out on a terminal.
+    var kept: Int
+    /// Whether nothing is cut, wrapped or left out for the width of the screen.
+    var isFull = false
     var rows: [[Cell]] = []
 
-    init(_ heading: [String], right: Set<Int> = [], flexible: Set<Int> = []) {
+    init(_ heading: [String], right: Set<Int> = [], flexible: Set<Int> = [], kept: Int = 2) {
         self.heading = heading
         self.right = right
         self.flexible = flexible
+        self.kept = kept
     }
 
     /// The width below which a flexible column does not shrink.
@@ -33,67 +41,95 @@ struct Table {
     func text(_ screen: Screen) -> String {
         let head = heading.map { Cell($0, .heading) }
         let filled = rows.map { $0.map { $0.text.isEmpty && !screen.isTerminal ? Cell("-") : $0 } }
-        var all = (screen.isTerminal ? [head] : []) + filled
-        var widths = heading.indices.map { column in all.map { displayWidth($0[column].text) }.max() ?? 0 }
-        let isBelow = shrink(&widths, screen)
-        // The heading of a column that is below the others names nothing.
-        if isBelow, screen.isTerminal { all[0][heading.count - 1] = Cell("") }
-        return all.map { line($0, widths, isBelow, screen) }.joined()
+        let all = (screen.isTerminal ? [head] : []) + filled
+        let widths = heading.indices.map { column in all.map { displayWidth($0[column].text) }.max() ?? 0 }
+        var layout = Layout(columns: Array(heading.indices), widths: widths)
+        if screen.isTerminal, !rows.isEmpty {
+            layout.columns.removeAll { column in column > 0 && filled.allSatisfy { $0[column].text.isEmpty } }
+        }
+        if let width = screen.width, !isFull { fit(&layout, width, mayLeaveOut: screen.isTerminal) }
+        return all.enumerated().map { index, row in
+            // The heading of a column that is below the others names nothing.
+            let isNameless = layout.isBelow && screen.isTerminal && index == 0
+            return line(row, layout, isNameless: isNameless, screen)
+        }.joined()
     }
 
-    /// Shrinks flexible columns until the last column has enough space, or, if that is not possible, until the others fit
-    /// without it.
-    /// - Returns: whether the last column is below the others.
-    private func shrink(_ widths: inout [Int], _ screen: Screen) -> Bool {
-        guard let columns = screen.width, let last = widths.last else { return false }
-        var beside = widths
-        if fit(&beside, columns - min(last, Self.narrow)) {
-            widths = beside
-            return false
+    /// Where the columns stand.
+    private struct Layout {
+        /// Those that are shown.
+        var columns: [Int]
+        /// Of all columns, also of those that are not shown.
+        var widths: [Int]
+        /// Whether the last one is below the others.
+        var isBelow = false
+
+        /// The width of all columns but the last, with two spaces after each.
+        var usedBeforeLast: Int { columns.dropLast().reduce(0) { $0 + widths[$1] + 2 } }
+    }
+
+    /// Shrinks flexible columns until the last column has enough space, or, if that is not possible, until the others fit without it.
+    /// Then columns are left out.
+    private func fit(_ layout: inout Layout, _ width: Int, mayLeaveOut: Bool) {
+        // The last column of the table is text that can be wrapped. If it is empty in all rows, another one is the last.
+        let hasText = layout.columns.last == heading.count - 1
+        var beside = layout
+        let needed = layout.columns.last.map { hasText ? min(layout.widths[$0], Self.narrow) : layout.widths[$0] } ?? 0
+        if shrink(&beside, to: width - needed) {
+            layout = beside
+            return
         }
         // A single column has no others.
-        guard widths.count > 1 else { return false }
-        _ = fit(&widths, columns)
-        return true
+        layout.isBelow = hasText && layout.columns.count > 1
+        while !shrink(
+            &layout, to: layout.isBelow ? width + 2 : width - (layout.columns.last.map { layout.widths[$0] } ?? 0))
+        {
+            let last = layout.isBelow ? layout.columns.count - 2 : layout.columns.count - 1
+            guard mayLeaveOut, last >= kept else { return }
+            layout.columns.remove(at: last)
+        }
     }
 
-    /// Shrinks flexible columns, the widest first, until all but the last column fit into `columns`.
+    /// Shrinks flexible columns, the widest first, until all but the last column, with two spaces after each, fit into `limit`.
     /// - Returns: whether they fit.
-    private func fit(_ widths: inout [Int], _ columns: Int) -> Bool {
-        let shrinkable = flexible.sorted().filter { $0 < widths.count - 1 }
-        var used = widths.dropLast().reduce(0) { $0 + $1 + 2 }
-        while used > columns {
+    private func shrink(_ layout: inout Layout, to limit: Int) -> Bool {
+        let shrinkable = layout.columns.dropLast().filter { flexible.contains($0) }
+        var used = layout.usedBeforeLast
+        while used > limit {
             var widest: Int?
-            for column in shrinkable where widths[column] > max(Self.shortest, widest.map { widths[$0] } ?? 0) {
+            for column in shrinkable
+            where layout.widths[column] > max(Self.shortest, widest.map { layout.widths[$0] } ?? 0) {
                 widest = column
             }
             guard let widest else { return false }
-            widths[widest] -= 1
+            layout.widths[widest] -= 1
             used -= 1
         }
         return true
     }
 
-    private func line(_ row: [Cell], _ widths: [Int], _ isBelow: Bool, _ screen: Screen) -> String {
+    private func line(_ row: [Cell], _ layout: Layout, isNameless: Bool, _ screen: Screen) -> String {
         var result = ""
-        for column in row.indices.dropLast() {
-            let text = row[column].text.clipped(to: widths[column])
-            let gap = String(repeating: " ", count: max(0, widths[column] - displayWidth(text)))
+        for column in layout.columns.dropLast() {
+            let text = row[column].text.clipped(to: layout.widths[column])
+            let gap = String(repeating: " ", count: max(0, layout.widths[column] - displayWidth(text)))
             let painted = screen.paint(text, row[column].style)
             result += (right.contains(column) ? gap + painted : painted + gap) + "  "
         }
-        guard let last = row.last else { return "\n" }
-        let indent = isBelow ? Self.belowIndent : widths.dropLast().reduce(0) { $0 + $1 + 2 }
-        let lines = Self.wrappedLines(last.text, indent: indent, screen)
-        let margin = "\n" + String(repeating: " ", count: indent)
-        if isBelow {
+        guard let column = layout.columns.last else { return "\n" }
+        let last = isNameless ? Cell("") : row[column]
+        let indent = layout.isBelow ? Self.belowIndent : layout.usedBeforeLast
+        if layout.isBelow {
             while result.last == " " { result.removeLast() }
             // An empty cell needs no line.
-            if !["", "-"].contains(last.text) { result += margin }
+            guard !["", "-"].contains(last.text) else { return result + "\n" }
+            result += "\n" + String(repeating: " ", count: indent)
+        } else if right.contains(column) {
+            result += String(repeating: " ", count: max(0, layout.widths[column] - displayWidth(last.text)))
         }
-        if !isBelow || last.text != "-" {
-            result += lines.map { screen.paint($0, last.style) }.joined(separator: margin)
-        }
+        let lines = isFull ? [last.text] : Self.wrappedLines(last.text, indent: indent, screen)
+        let margin = "\n" + String(repeating: " ", count: indent)
+        result += lines.map { screen.paint($0, last.style) }.joined(separator: margin)
         while result.last == " " { result.removeLast() }
         return result + "\n"
     }

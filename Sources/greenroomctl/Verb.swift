@@ -18,7 +18,8 @@ package enum Verb: String, CaseIterable, Sendable {
     var usage: String {
         switch self {
         case .reload, .reexec: ""
-        case .list, .status, .idle, .watch: "[APP…]"
+        case .status, .idle, .watch: "[APP…]"
+        case .list: "[--state STATE] [--sort KEY] [--full] [APP…]"
         case .show: "[-p KEY]… [--value] [APP…]"
         case .isActive, .cat: "APP…"
         case .receipts: "[APP…] [-n N] [--since TIME]"
@@ -45,10 +46,9 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .list, .status, .idle, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .snapshot:
-            usage
+        case .status, .idle, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .snapshot: usage
         case .app: usage
-        case .show, .receipts, .log: "[APP…]"
+        case .list, .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push: "APP"
         case .send: "APP KIND"
@@ -167,6 +167,7 @@ package enum Option: String, CaseIterable, Sendable {
     case setenv, now
     case after, timeout, result, answer
     case urlScheme = "url-scheme"
+    case state, sort, full
 
     var long: String { "--" + rawValue }
 
@@ -180,7 +181,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: "E"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
-            .urlScheme:
+            .urlScheme, .state, .sort, .full:
             nil
         }
     }
@@ -196,16 +197,17 @@ package enum Option: String, CaseIterable, Sendable {
         case .after, .answer: "SERIAL"
         case .result: "RESULT"
         case .urlScheme: "SCHEME"
-        case .property: "KEY"
+        case .property, .sort: "KEY"
+        case .state: "STATE"
         case .setenv: "NAME[=VALUE]"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now:
+            .noBlock, .now, .full:
             nil
         }
     }
 
     /// Whether the values of several options are joined by commas; otherwise the last one counts.
-    var isList: Bool { self == .property || self == .urlScheme }
+    var isList: Bool { self == .property || self == .urlScheme || self == .state }
 
     /// The verbs that accept the option; `nil` for all.
     var verbs: [Verb]? {
@@ -224,6 +226,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .whileConnected: [.interrupt]
         case .after, .timeout, .result, .answer: [.app]
         case .urlScheme: [.initialize]
+        case .state, .sort, .full: [.list]
         case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]
         }
     }

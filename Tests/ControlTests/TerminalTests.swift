@@ -79,16 +79,6 @@ struct TerminalTests {
         }
     }
 
-    @Test("on a narrow screen an ID ends with an ellipsis, and the last column is below the others")
-    func narrow() throws {
-        let daemon = try FakeDaemon()
-        daemon.answer("List", [Records.mail, Records.photos])
-        let outcome = try daemon.run("list", environment: ["COLUMNS=55", "TERM=dumb"], terminal: true)
-        let lines = outcome.output.split(whereSeparator: \.isNewline)
-        #expect(lines.contains { $0.hasPrefix("org.exam") && $0.contains("…  notRunning") })
-        #expect(lines.contains { $0.hasPrefix("    3.2s left to enter the background") })
-    }
-
     @Test("a wait shows the state and the time left, and clears the line")
     func waiting() throws {
         let daemon = try FakeDaemon()

@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -55,6 +55,14 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
         return
         ;;
+    --state)
+        mapfile -t COMPREPLY < <(compgen -W 'active inactive launching background suspended terminating notRunning' -- "$word")
+        return
+        ;;
+    --sort)
+        mapfile -t COMPREPLY < <(compgen -W 'name state memory since' -- "$word")
+        return
+        ;;
     --setenv | -E)
         mapfile -t COMPREPLY < <(compgen -v -- "$word")
         return
@@ -69,6 +77,7 @@ _greenroomctl() {
         words='--json --system --user --runtime --help'
         case $verb in
         '') words+=' --version' ;;
+        list) words+=' --state --sort --full' ;;
         launch) words+=' --background --reason --url --setenv --no-block' ;;
         activate | background | resume | push | send | open) words+=' --no-block' ;;
         interrupt) words+=' --while-connected --no-block' ;;

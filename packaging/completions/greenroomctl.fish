@@ -99,6 +99,10 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d
     -a 'user url push fetch socket timer accessory location relaunch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from interrupt' -l while-connected -d 'End the interruption with this program'
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d 'Kill at once, drop the restoration state'
+complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l state -x -d 'Show only apps in this state' \
+    -a 'active inactive launching background suspended terminating notRunning'
+complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l sort -x -d 'Sort by' -a 'name state memory since'
+complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l full -d 'Cut, wrap and leave out nothing'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
 complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Print deadlines that start and are met'

@@ -85,7 +85,11 @@ _greenroomctl() {
     verb) _describe 'verb' verbs ;;
     operands)
         case $line[1] in
-        list | status | is-active | idle | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
+        list)
+            _arguments $common '--state=[show only apps in this state]:state:(active inactive launching background suspended terminating notRunning)' \
+                '--sort=[sort by]:key:(name state memory since)' '--full[cut, wrap and leave out nothing]' '*:app:_greenroomctl_apps'
+            ;;
+        status | is-active | idle | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
         show)
             _arguments $common '*'{-p,--property=}"[show only this property]:key:($keys)" '--value[show only the values]' \
                 '*:app:_greenroomctl_apps'

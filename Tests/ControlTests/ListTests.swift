@@ -1,0 +1,129 @@
+import Control
+import JSON
+import Systemd
+import Testing
+
+@testable import greenroomctl
+
+@Suite("list: selection, order and width")
+struct ListTests {
+    private static let long = "site-of-customer@north-west-region-18"
+
+    private static let instance = Records.make(Records.idleWorker) {
+        $0.id = long
+        $0.memoryBytes = 9 << 20
+    }
+
+    private func daemon(_ apps: [AppStatus]) throws -> FakeDaemon {
+        let daemon = try FakeDaemon()
+        daemon.answer("List", apps)
+        return daemon
+    }
+
+    /// The lines on a terminal, without the summary, the ages, which grow, and the spaces that align columns.
+    private func screen(_ daemon: FakeDaemon, _ width: Int, _ options: String...) throws -> [String] {
+        let program = try RunningProgram(
+            ["--runtime", daemon.runtime, "list"] + options,
+            environment: ["COLUMNS=\(width)", "TERM=xterm", "NO_COLOR=1"], terminal: true)
+        let lines = try program.finish(in: daemon.loop).output.split(whereSeparator: \.isNewline).map(String.init)
+        return lines.dropLast().map { line in
+            line.replacing(#/\d+ days ago/#, with: "N days ago").replacing(#/ {3,}/#, with: "  ")
+        }
+    }
+
+    @Test("an instance is never cut: the last column goes below the others, then columns go from the right")
+    func narrow() throws {
+        let daemon = try daemon([Records.photos, Self.instance])
+        let pending = "3.2s left to enter the background, task 'up\\x1b[2Jload' (28s left)"
+        #expect(
+            try screen(daemon, 140) == [
+                "ID  STATE  PID  MEMORY  SINCE  TASKS/DEADLINE",
+                "photos  background  4711  13.7M  N days ago  3.2s left to enter the background, task 'up\\x1b[2Jload' (28s",
+                "  left)", "\(Self.long)  suspended  4711  9.0M  N days ago",
+            ])
+        #expect(
+            try screen(daemon, 80) == [
+                "ID  STATE  PID  MEMORY  SINCE", "photos  background  4711  13.7M  N days ago", "  \(pending)",
+                "\(Self.long)  suspended  4711  9.0M  N days ago",
+            ])
+        #expect(
+            try screen(daemon, 60) == [
+                "ID  STATE  PID", "photos  background  4711",
+                "  3.2s left to enter the background, task 'up\\x1b[2Jload'",
+                "  (28s left)", "\(Self.long)  suspended  4711",
+            ])
+        let tiny = try screen(daemon, 20)
+        #expect(tiny.first == "ID  STATE")
+        #expect(tiny.contains("\(Self.long)  suspended"))
+        #expect(try screen(daemon, 20, "--full").contains { $0.hasSuffix("N days ago  \(pending)") })
+    }
+
+    @Test(
+        "on a terminal, columns that are empty for all apps are left out; into a pipe they stay, so that they can be counted"
+    )
+    func empty() throws {
+        let daemon = try daemon([Records.mail])
+        #expect(
+            try screen(daemon, 80) == [
+                "ID  STATE  SINCE", "org.example.Mail  notRunning  N days ago",
+            ])
+        #expect(try daemon.run("list").output == "org.example.Mail  notRunning  -  -  2025-11-21T07:00:00.000000Z  -\n")
+    }
+
+    @Test("--state shows only apps in these states, in upper or lower case, also with --json")
+    func states() throws {
+        let daemon = try daemon([Records.mail, Records.photos, Self.instance])
+        func ids(_ arguments: String...) throws -> [String?] {
+            let program = try RunningProgram(
+                ["--runtime", daemon.runtime, "list", "--json"] + arguments, environment: [], terminal: false)
+            let text = try program.finish(in: daemon.loop).output
+            return try JSONValue.parse(text).arrayValue?.map { $0["id"]?.stringValue } ?? []
+        }
+        #expect(try ids("--state=suspended") == [Self.long])
+        #expect(try ids("--state", "notrunning,Background") == ["org.example.Mail", "photos"])
+        #expect(try ids("--state", "active") == [])
+        #expect(try ids("--state", "suspended", "photos") == [])
+        #expect(try daemon.run("list", "--state", "active").output == "")
+        let none = try daemon.run("list", "--state", "active", environment: ["TERM=dumb"], terminal: true)
+        #expect(none.output == "No app is in this state: active.\r\n")
+    }
+
+    @Test("--sort: by name, by state, the largest first, the latest first; apps without a value are last")
+    func sorting() throws {
+        let disabled = Records.make(Records.broken) { $0.id = "a" }
+        let large = Records.make(Self.instance) {
+            $0.id = "z"
+            $0.memoryBytes = 1 << 30
+            $0.since = Timestamp(rfc3339: "2025-11-22T07:00:00Z")
+        }
+        let daemon = try daemon([disabled, Records.mail, Records.photos, Self.instance, large])
+        func order(_ key: String) throws -> [String] {
+            try daemon.run("list", "--sort", key).output.split(separator: "\n").map { String($0.prefix { $0 != " " }) }
+        }
+        #expect(try order("name") == ["a", "org.example.Mail", "photos", Self.long, "z"])
+        #expect(try order("state") == ["photos", Self.long, "z", "a", "org.example.Mail"])
+        #expect(try order("memory") == ["z", "photos", Self.long, "a", "org.example.Mail"])
+        #expect(try order("since") == ["z", "photos", Self.long, "org.example.Mail", "a"])
+    }
+
+    @Test(
+        "an unknown state or key is a usage error that names the known ones",
+        arguments: [
+            (
+                ["--state", "suspend"],
+                "--state: invalid state 'suspend'; did you mean 'suspended'?; expected active, inactive,"
+            ),
+            (["--state", "active,"], "--state: invalid state ''; expected active"),
+            (
+                ["--sort", "memroy"],
+                "--sort: invalid key 'memroy'; did you mean 'memory'?; expected name, state, memory, since"
+            ),
+        ])
+    func wrong(options: [String], sentence: String) {
+        guard case .wrong(let found) = Invocation.parse(["list"] + options) else {
+            Issue.record("\(options) was accepted")
+            return
+        }
+        #expect(found.hasPrefix(sentence), "\(found)")
+    }
+}
