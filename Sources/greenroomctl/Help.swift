@@ -14,7 +14,7 @@ enum Help {
             Query and control the lifecycle of apps. Without VERB, show the daemon as a whole.
 
             Query:
-            \(lines([.list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch]))
+            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Instances of templates (worker@.app):
@@ -47,7 +47,8 @@ enum Help {
 
     private static func details(_ verb: Verb) -> String? {
         switch verb {
-        case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch: queryDetails(verb)
+        case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch:
+            queryDetails(verb)
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send,
             .open:
             controlDetails(verb)
@@ -60,21 +61,18 @@ enum Help {
 
     private static func queryDetails(_ verb: Verb) -> String? {
         switch verb {
-        case .list:
-            """
-              --state STATE           Show only apps in this state; STATE may be a list with commas
-              --sort KEY              Sort by name (default), state, memory or since: the largest and the latest first
-              --full                  Cut, wrap and leave out nothing for the width of the terminal
-
-            APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,
-            and its deadline, its background tasks or the error in its manifest. On a terminal, columns that are empty for all
-            apps are left out. If standard output is not a terminal, there is no heading, an absent value is '-', and times
-            are in RFC 3339: greenroomctl list | awk '$2 == "suspended" { print $1 }'
-            """
+        case .list: listDetails
         case .status:
             """
+              -v, --verbose           Show details, as 'explain'
+
             Without APP: the version, the folders and the containment of the daemon, the number of apps in each state, memory, and
             what is short or wrong. With APP the exit status is 3 if one of the apps is not running.
+            """
+        case .explain:
+            """
+            Shows the same as 'status -v': why the app is awake, or what wakes it and when; why it is not launched; what it may
+            still use: tasks, background time, deadlines; why it ended last.
             """
         case .show:
             """
@@ -91,10 +89,11 @@ enum Help {
             """
         case .idle:
             """
-            Columns: app, state, since when, and why the app is awake; of a suspended app, what would wake it, what cannot be
-            watched, and its own timeouts, which pass unnoticed; of an app that is not running, the sockets that greenroomd
-            holds for it, at which a connection launches it. Without APP all apps are shown. With --json there is always a
-            list.
+              -v, --verbose           Show details: threads, descriptors, the app's own timeouts
+
+            Columns: app, state, since when, and why the app is awake; of a suspended app, what would wake it, and what cannot be
+            watched; of an app that is not running, the sockets that greenroomd holds for it, at which a connection launches
+            it. Without APP all apps are shown. With --json there is always a list.
             """
         case .cat: "Each file is printed after its path. Files that changed since the daemon read them are named."
         case .receipts:
@@ -120,6 +119,19 @@ enum Help {
             """
         default: nil
         }
+    }
+
+    private static var listDetails: String {
+        """
+          --state STATE           Show only apps in this state; STATE may be a list with commas
+          --sort KEY              Sort by name (default), state, memory or since: the largest and the latest first
+          --full                  Cut, wrap and leave out nothing for the width of the terminal
+
+        APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,
+        and its deadline, its background tasks or the error in its manifest. On a terminal, columns that are empty for all
+        apps are left out. If standard output is not a terminal, there is no heading, an absent value is '-', and times
+        are in RFC 3339: greenroomctl list | awk '$2 == "suspended" { print $1 }'
+        """
     }
 
     private static func controlDetails(_ verb: Verb) -> String? {

@@ -148,6 +148,7 @@ extension AppStatus {
 }
 
 extension ReceiptRecord {
-    /// Whether the app was asked to end, and did: its exit status or the signal is no fault then.
-    var isOrderly: Bool { namespace == "exit" && !explanation.hasPrefix("Exited with ") }
+    /// Whether the app was asked to end, and did: its exit status or the signal is no fault then. A signal that it was not asked to end
+    /// with has a namespace of its own.
+    var isOrderly: Bool { namespace == "exit" && (signal != nil || deadline?.what == "terminate") }
 }

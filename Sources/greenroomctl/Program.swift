@@ -47,11 +47,13 @@ struct Session {
     var operands: [String] { invocation.operands }
     var apps: [String] { Array(invocation.apps) }
     var wantsJSON: Bool { invocation.has(.json) }
+    /// Whether details are shown.
+    var isVerbose: Bool { invocation.has(.verbose) || invocation.verb == .explain }
 
     func perform() throws(Failure) -> Int32 {
         switch invocation.verb {
         case .list: try list()
-        case .status: try status()
+        case .status, .explain: try status()
         case .receipts: try receipts()
         case .receipt: try receipt()
         case .watch: try watch()

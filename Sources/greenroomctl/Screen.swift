@@ -49,6 +49,7 @@ enum Style: String {
     case boldGreen = "1;32"
     case green = "32"
     case cyan = "36"
+    case magenta = "35"
     case yellow = "33"
     case red = "31"
     case boldRed = "1;31"
@@ -62,7 +63,8 @@ enum Style: String {
         case "inactive": self = .green
         case "launching", "terminating": self = .yellow
         case "background": self = .cyan
-        case "suspended", "notRunning": self = .faint
+        case "suspended": self = .magenta
+        case "notRunning": self = .faint
         default: return nil
         }
     }

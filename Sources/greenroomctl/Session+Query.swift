@@ -31,11 +31,11 @@ extension Session {
         var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3])
         table.isFull = invocation.has(.full)
         table.rows = apps.map { app in
-            let style: Style? = app.error == nil ? nil : .red
+            let style: Style? = app.error == nil ? Style(app: app) : .red
             return [
-                Cell(app.id, style ?? .bold), Cell(app.state, Style(state: app.state)),
+                Cell(app.id, style), Cell(app.state, Style(state: app.state)),
                 Cell(app.pid.map { String($0) }), Cell(memory(of: app)), Cell(app.since.map(when)),
-                Cell(app.error ?? pendingEvents(app), style),
+                Cell(app.error ?? pendingEvents(app), app.error == nil ? nil : .red),
             ]
         }
         return table.text(screen) + (screen.isTerminal ? summary(apps) : "")
@@ -51,13 +51,7 @@ extension Session {
         return "\n" + screen.paint(text, .faint) + "\n"
     }
 
-    private func memoryParts(_ app: AppStatus) -> String {
-        guard let resident = app.residentBytes, let swapped = app.swappedBytes else { return "" }
-        let inSwap = swapped > 0 ? ", \(formattedSize(swapped)) in swap" : ""
-        return " (resident \(formattedSize(resident))\(inSwap))"
-    }
-
-    private func memory(of app: AppStatus) -> String? {
+    func memory(of app: AppStatus) -> String? {
         app.isNotRunning ? nil : formattedSize(app.memoryBytes)
     }
 
@@ -87,7 +81,7 @@ extension Session {
         if wantsJSON {
             if invocation.namesSeveral { try show(found.json) } else if let app = found.first { try show(app.json) }
         } else {
-            try show(found.map { sheet($0, client) }.joined(separator: "\n"))
+            try show(found.map { statusSheet($0, client) }.joined(separator: "\n"))
         }
         problems.forEach(report)
         warnAboutFiles(found)
@@ -177,82 +171,6 @@ extension Session {
             failure.hint = (error.hint.map { $0 + "\n" } ?? "") + "For help: greenroomctl help"
             throw failure
         }
-    }
-
-    private func sheet(_ app: AppStatus, _ client: Client) -> String {
-        let name = app.name == app.id ? "" : " – \(app.name)"
-        let style = app.error == nil ? Style(state: app.state) : .red
-        var sheet = Sheet()
-        sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
-        sheet.add("Error", app.error, .red)
-        sheet.add("Manifest", app.files.map { escaped($0) })
-        sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient : "") })
-        sheet.add("PID", app.pid.map { String($0) })
-        sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
-        sheet.add("Stored", app.storedBytes.map { "\(formattedSize($0)) for its next launch" })
-        sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
-        if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
-        sheet.add("Status", app.statusText)
-        sheet.add("Warning", app.lastWarning, .yellow)
-        sheet.add(
-            "Floods", app.floods.map { "\($0): what the app sends waits while it takes a fifth of the daemon's time" },
-            .yellow)
-        sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
-        sheet.add("Tasks", app.tasks.map(taskLine))
-        sheet.add("Wakes", wakeLines(app))
-        addSockets(app, to: &sheet)
-        addWakefulness(app, to: &sheet)
-        sheet.add("Throttled", app.throttle.map(throttleLine), .yellow)
-        sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
-        // The same time may already be shown as the deadline.
-        if app.deadline?.what != "backgroundTime" {
-            sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
-        }
-        if let used = app.backgroundTimeLastHour, used >= .seconds(1) {
-            let limit = app.backgroundTimePerHour.map { " of \(countdown($0))" } ?? ""
-            sheet.add("Last hour", "\(countdown(used))\(limit) of background time that no user asked for")
-        }
-        sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
-        sheet.add(
-            "Launch", app.launchWaiting.map { "has waited for \(countdown($0)) until other launches are complete" })
-        sheet.add(
-            "Relaunch",
-            app.memoryAwaitedBytes.map { "waits for \(formattedSize($0)) of memory: the app was ended for memory" })
-        if let receipt = app.lastReceipt {
-            sheet.add("Last end", whenInFull(receipt.time))
-            sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
-            if app.isNotRunning { sheet.add("Output", lastLines(before: receipt, client)) }
-        }
-        return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
-    }
-
-    private static let transient = " (the instance has no file: it is removed when nothing of it is left)"
-
-    /// Held sockets, and what their clients wait for.
-    private func addSockets(_ app: AppStatus, to sheet: inout Sheet) {
-        sheet.add("Sockets", app.sockets.map(\.phrase))
-        sheet.add(
-            "Connections", app.connectionsWaiting.map { "have waited for a launch for \(countdown($0))" }, .yellow)
-        sheet.add("Unloads", app.unloadsIn.map { "in \(countdown($0)) unless it is woken, to give its memory back" })
-    }
-
-    private func wakeLines(_ app: AppStatus) -> [String] {
-        var reasons: Set<String> = []
-        return (app.wakes ?? []).map { wake in
-            // Of several wakes for one reason, the time of the oldest is known.
-            let isOldest = reasons.insert(wake.reason).inserted
-            let awake = app.awake.first { isOldest && $0.reason == "wake" && $0.detail == wake.reason }
-            let since = awake?.since.map { ", since \(whenInFull($0))" } ?? ""
-            let number = wake.wakeID.map { " \($0)" } ?? ""
-            return "\(wake.reason)\(number), \(countdown(wake.remaining)) left\(since)"
-        }
-    }
-
-    private func taskLine(_ task: TaskStatus) -> String {
-        let left = task.remaining.map { ", \(countdown($0)) left" } ?? ""
-        let age = task.age.map { ", began \(formattedAge($0))" } ?? ""
-        let owner = task.owner.map { ", process \($0)" } ?? ""
-        return "'\(task.name)'\(left)\(age)\(owner)"
     }
 }
 

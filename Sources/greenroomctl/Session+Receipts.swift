@@ -61,9 +61,7 @@ extension Session {
         var sheet = Sheet()
         sheet.add("Cause", receipt.explanation, style(of: receipt))
         sheet.add("State", receipt.state)
-        let meaning = Self.meaning(receipt.code, receipt.namespace).map { " (\($0))" } ?? ""
-        // With its namespace: alone, the codes 0, 1, 2 and 7 read like an exit status.
-        sheet.add("Code", "\(receipt.namespace)/\(receipt.code)\(meaning)")
+        sheet.add("Code", codeLine(receipt))
         sheet.add("Time", whenInFull(receipt.time))
         sheet.add("Process", processLine(receipt))
         sheet.add("Killed too", receipt.remainingProcesses.map { remainingLine($0, receipt.remainingNames) })
@@ -77,6 +75,22 @@ extension Session {
         return screen.paint("Receipt \(receipt.id): \(receipt.app)", .bold) + "\n" + sheet.text(screen)
     }
 
+    /// The code with its namespace: alone, the codes 1 and 7 read like an exit status. The codes of an exit and of a signal say less
+    /// than the line about the process, and would stand beside its status.
+    private func codeLine(_ receipt: ReceiptRecord) -> String? {
+        if ["exit", "signal"].contains(receipt.namespace) { return nil }
+        let meaning = Self.meaning(receipt.code, receipt.namespace).map { " (\($0))" } ?? ""
+        return "\(receipt.namespace)/\(receipt.code)\(meaning)"
+    }
+
+    /// What `explain` shows of an end: the code, the process, and how much of its deadline was used.
+    func receiptDetails(_ receipt: ReceiptRecord) -> [String] {
+        [
+            codeLine(receipt).map { "Code: \($0)" }, "Process: \(processLine(receipt))",
+            receipt.deadline.map { "Deadline: \(deadlineLine($0))" },
+        ].compactMap { $0 }
+    }
+
     private func processLine(_ receipt: ReceiptRecord) -> String {
         guard let pid = receipt.pid else { return "none" }
         return "\(pid) (\(end(of: receipt)))"
@@ -85,6 +99,8 @@ extension Session {
     /// How the main process ended: its exit status or its signal, which a code must not be taken for.
     private func end(of receipt: ReceiptRecord) -> String {
         if let signal = receipt.signal {
+            // The app was asked to end: the signal is how, and not why.
+            if receipt.isOrderly { return "ended by SIG\(shortSignalName(signal))" }
             return "killed, signal \(shortSignalName(signal))\(receipt.coreDumped == true ? ", core dumped" : "")"
         }
         return receipt.exitStatus.map { "exited, status \($0)" } ?? "ended, status unknown"
@@ -93,6 +109,7 @@ extension Session {
     /// Why the app ended, in few words: the end of its main process, or the code of what ended it.
     private func result(_ receipt: ReceiptRecord) -> String {
         switch receipt.namespace {
+        case "exit" where receipt.isOrderly: "terminated"
         case "exit", "signal": end(of: receipt)
         case "jetsam": "jetsam"
         default: "\(receipt.namespace)/\(receipt.code)"
@@ -122,7 +139,7 @@ extension Session {
 
     private func style(of receipt: ReceiptRecord) -> Style? {
         switch receipt.namespace {
-        case "exit": (receipt.exitStatus ?? 0) == 0 ? .faint : .yellow
+        case "exit": (receipt.exitStatus ?? 0) == 0 || receipt.isOrderly ? .faint : .yellow
         case "user": .faint
         case "jetsam": .yellow
         default: .red
@@ -141,8 +158,6 @@ extension Session {
         case ("resource", "0xc51bad01"): "exceeded the background CPU limit"
         case ("jetsam", "1"): "killed to free memory"
         case ("jetsam", "7"): "exceeded its own memory limit"
-        case ("signal", "2"): "ended by a signal that greenroomd did not send"
-        case ("exit", "0"): "exited, or terminated on request"
         default: nil
         }
     }

@@ -7,6 +7,10 @@ struct Cell {
         self.text = text ?? ""
         self.style = style
     }
+
+    /// The lines of the last cell of a row may be several.
+    var lines: [String] { text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) }
+    var width: Int { lines.map(displayWidth).max() ?? 0 }
 }
 
 /// Rows in aligned columns. On a terminal there is a heading, columns that are empty in all rows are left out, and the last column
@@ -42,7 +46,7 @@ struct Table {
         let head = heading.map { Cell($0, .heading) }
         let filled = rows.map { $0.map { $0.text.isEmpty && !screen.isTerminal ? Cell("-") : $0 } }
         let all = (screen.isTerminal ? [head] : []) + filled
-        let widths = heading.indices.map { column in all.map { displayWidth($0[column].text) }.max() ?? 0 }
+        let widths = heading.indices.map { column in all.map { $0[column].width }.max() ?? 0 }
         var layout = Layout(columns: Array(heading.indices), widths: widths)
         if screen.isTerminal, !rows.isEmpty {
             layout.columns.removeAll { column in column > 0 && filled.allSatisfy { $0[column].text.isEmpty } }
@@ -127,7 +131,7 @@ struct Table {
         } else if right.contains(column) {
             result += String(repeating: " ", count: max(0, layout.widths[column] - displayWidth(last.text)))
         }
-        let lines = isFull ? [last.text] : Self.wrappedLines(last.text, indent: indent, screen)
+        let lines = last.lines.flatMap { isFull ? [$0] : Self.wrappedLines($0, indent: indent, screen) }
         let margin = "\n" + String(repeating: " ", count: indent)
         result += lines.map { screen.paint($0, last.style) }.joined(separator: margin)
         while result.last == " " { result.removeLast() }
@@ -153,8 +157,8 @@ struct Sheet {
     }
 
     /// Adds several values below each other.
-    mutating func add(_ label: String, _ values: [String]) {
-        for (index, value) in values.enumerated() { lines.append((index == 0 ? label : "", value, nil)) }
+    mutating func add(_ label: String, _ values: [String], _ style: Style? = nil) {
+        for (index, value) in values.enumerated() { lines.append((index == 0 ? label : "", value, style)) }
     }
 
     func text(_ screen: Screen) -> String {

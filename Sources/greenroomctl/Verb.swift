@@ -1,6 +1,6 @@
 /// The verbs, in the order of the help.
 package enum Verb: String, CaseIterable, Sendable {
-    case list, status, show
+    case list, status, explain, show
     case isActive = "is-active"
     case idle, cat, receipts, receipt, log, watch
     case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
@@ -18,10 +18,11 @@ package enum Verb: String, CaseIterable, Sendable {
     var usage: String {
         switch self {
         case .reload, .reexec: ""
-        case .status, .idle, .watch: "[APP…]"
+        case .status, .idle: "[-v] [APP…]"
+        case .watch: "[APP…]"
         case .list: "[--state STATE] [--sort KEY] [--full] [APP…]"
         case .show: "[-p KEY]… [--value] [APP…]"
-        case .isActive, .cat: "APP…"
+        case .explain, .isActive, .cat: "APP…"
         case .receipts: "[APP…] [-n N] [--since TIME]"
         case .receipt: "ID"
         case .launch: "APP… [--background] [--reason REASON] [--url URL] [-E NAME[=VALUE]]… [--no-block]"
@@ -46,9 +47,9 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .status, .idle, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .snapshot: usage
+        case .explain, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .snapshot: usage
         case .app: usage
-        case .list, .show, .receipts, .log: "[APP…]"
+        case .list, .status, .idle, .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push: "APP"
         case .send: "APP KIND"
@@ -65,7 +66,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case .list, .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot: 1...1
-        case .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable,
+        case .explain, .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart,
+            .enable,
             .disable, .verify:
             1...Int.max
         case .push: 1...2
@@ -79,7 +81,8 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many of the arguments, from the first on, name apps.
     var appOperands: Int {
         switch self {
-        case .list, .status, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate, .background,
+        case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate,
+            .background,
             .interrupt, .resume, .terminate, .restart, .enable, .disable:
             Int.max
         case .push, .send, .open, .snapshot, .initialize: 1
@@ -94,6 +97,7 @@ package enum Verb: String, CaseIterable, Sendable {
         switch self {
         case .list: "List all apps, or those that APP matches"
         case .status: "Show apps in detail; without APP, the daemon"
+        case .explain: "Show on one screen why apps are awake or not, and what they may use"
         case .show: "Show the properties of apps as KEY=VALUE"
         case .isActive: "Show the states of apps; succeed if one of them runs"
         case .idle: "Show why apps are awake, or what would wake them"
@@ -139,7 +143,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case "ps", "ls", "top", "list-units", "list-apps": "use 'list'"
         case "inspect", "info": "use 'status', or 'show' for scripts"
         case "is-running": "use 'is-active'"
-        case "why", "awake", "wakeups", "inhibitors": "use 'idle'"
+        case "why", "awake", "wakeups", "inhibitors": "use 'idle', or 'explain APP'"
         case "logs", "journal", "journalctl": "use 'log'"
         case "events", "monitor", "follow": "use 'watch'"
         case "try-restart", "reload-or-restart", "force-reload": "use 'restart'"
@@ -217,7 +221,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .reason, .url: [.launch]
         case .remove: [.terminate]
         case .lines, .since: [.receipts, .log]
-        case .verbose: [.watch]
+        case .verbose: [.status, .idle, .watch]
         case .follow: [.log]
         case .property, .value: [.show]
         case .config: [.initialize, .enable, .disable]

@@ -2,6 +2,7 @@ import Control
 import JSON
 import Systemd
 import Testing
+import greenroomctl
 
 @Suite("idle, and status about waking")
 struct IdleTests {
@@ -16,13 +17,33 @@ struct IdleTests {
             outcome.output == """
                 org.example.Mail  notRunning  2025-11-21T07:00:00.000000Z  -
                 worker1           background  2025-11-21T07:12:05.000000Z  \
-                a thread is in a call: thread 7 (writer) is in write(2); the task 'upload' is open
+                A thread is in a call. The task 'upload' is open.
                 worker2           suspended   2025-11-21T07:12:03.250000Z  \
-                input at 12 descriptors wakes it, from 64B or after 30s; \
-                cannot watch 1 socket: operation not permitted; its next timer wakes it in 1min 30s; \
-                its ticks of 500ms pass unnoticed; it runs for a moment in 20s
+                Input of 64B wakes it, and less after 30s. \
+                Cannot watch 1 socket: operation not permitted. Its next timer wakes it in 1min 30s. \
+                It runs for a moment in 20s.
 
                 """)
+        let details = try daemon.run("idle", "-v").output
+        #expect(
+            details.contains("A thread is in a call. Thread 7 (writer) is in write(2). The task 'upload' is open.\n"))
+        #expect(details.contains("less after 30s. 12 descriptors are watched. Cannot watch"))
+        #expect(details.hasSuffix("in 20s. Its ticks of 500ms do not run while it is suspended.\n"))
+    }
+
+    @Test("on a terminal idle has a sentence a line, and no line is wider than the terminal", arguments: [80, 140])
+    func terminal(width: Int) throws {
+        let daemon = try FakeDaemon()
+        let long = Records.make(Records.idleWorker) { $0.id = "site-of-customer@north-west-region-18" }
+        daemon.answer("List", [Records.worker, long])
+        let outcome = try daemon.run(
+            "idle", environment: ["COLUMNS=\(width)", "TERM=xterm", "NO_COLOR=1"], terminal: true)
+        let lines = outcome.output.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " } }
+        #expect(lines.contains { $0.hasSuffix("The task 'upload' is open.") })
+        #expect(lines.contains { $0.hasSuffix("Its next timer wakes it in 1min 30s.") })
+        #expect(lines.contains { $0.hasSuffix("It runs for a moment in 20s.") })
+        #expect(lines.contains { $0.hasPrefix("site-of-customer@north-west-region-18  suspended") })
+        #expect(outcome.output.split(whereSeparator: \.isNewline).allSatisfy { displayWidth(String($0)) <= width })
     }
 
     @Test("idle takes apps and patterns, and an unknown app is an error; an app that does not run is none")
@@ -59,7 +80,7 @@ struct IdleTests {
                 "timerInSeconds", "pulseInSeconds",
             ])
         #expect(apps.first?["watch"]?["unwatched"]?.arrayValue?.first?["problem"]?.stringValue == "notPermitted")
-        #expect(apps.first?["why"]?.stringValue?.hasPrefix("input at 12 descriptors wakes it") == true)
+        #expect(apps.first?["why"]?.stringValue?.hasPrefix("Input of 64B wakes it") == true)
     }
 
     @Test("an app that is idle shows when it is suspended, and one that input does not wake says so (L50, L51)")
@@ -79,21 +100,21 @@ struct IdleTests {
                 }
             ]
         }
-        #expect(try why(idle) == "it has nothing to do; it is suspended in 3.2s unless it works")
+        #expect(try why(idle) == "It has nothing to do. It is suspended in 3.2s unless it works.")
         let suspended = Records.make(Records.idleWorker) {
             $0.watch = nil
             ($0.shortestWait, $0.timerIn, $0.pulseIn) = (nil, nil, nil)
         }
-        #expect(try why(suspended) == "only a request wakes it")
+        #expect(try why(suspended) == "Only a request wakes it.")
         let quiet = Records.make(suspended) {
             $0.watch = Records.make(WatchStatus()) {
                 $0.watched = 3
                 $0.onlyPeers = true
             }
         }
-        #expect(try why(quiet) == "only a request wakes it, or a local peer whose buffer is more than half full")
+        #expect(try why(quiet) == "Only a request wakes it.")
         let blind = Records.make(suspended) { $0.watch = WatchStatus() }
-        #expect(try why(blind) == "it has no descriptor at which input can wake it")
+        #expect(try why(blind) == "Only a request wakes it.")
         let awake = Records.make(Records.worker) {
             $0.watch = Records.make(WatchStatus()) {
                 $0.unwatched = [
@@ -105,7 +126,7 @@ struct IdleTests {
                 ]
             }
         }
-        #expect(try why(awake)?.hasSuffix("; cannot watch 2 sockets: operation not permitted") == true)
+        #expect(try why(awake)?.hasSuffix(" Cannot watch 2 sockets: operation not permitted.") == true)
     }
 
     @Test("a suspended app shows the file locks that it holds, and a wake that waits for background time (L43, L53)")
@@ -133,15 +154,17 @@ struct IdleTests {
         }
         daemon.answer("Status", app)
         let deferred =
-            "data in a pipe (descriptor 3 of process 7, sent by the app itself) wakes it in 12min: "
-            + "its background time is used up"
-        let locks = "it holds a lock on /srv/db: other programs may wait for it"
+            "Data in a pipe wakes it in 12min: its background time is used up."
+        let locks = "It holds a lock on /srv/db: other programs may wait for it."
         #expect(
             try daemon.run("status", "worker1").output.hasSuffix(
-                "   Launches: 1\n   Deferred: \(deferred)\n      Locks: \(locks)\n"))
+                "  Suspended: Only a request wakes it.\n             \(deferred)\n             \(locks)\n"))
+        #expect(
+            try daemon.run("status", "-v", "worker1").output.contains(
+                "             Data in a pipe (descriptor 3 of process 7, sent by the app itself).\n"))
         let outcome = try daemon.run("idle", "--json", "worker1")
         let shown = try #require(try JSONValue.parse(outcome.output).arrayValue?.first)
-        #expect(shown["why"]?.stringValue == "only a request wakes it; \(deferred); \(locks)")
+        #expect(shown["why"]?.stringValue == "Only a request wakes it. \(deferred) \(locks)")
         #expect(shown["heldLocks"]?["file"]?.stringValue == "/srv/db")
         #expect(shown["deferredWake"]?["input"]?["own"]?.boolValue == true)
         daemon.answer(
@@ -151,8 +174,8 @@ struct IdleTests {
                 $0.deferredWake?.input = nil
             })
         let other = try daemon.run("status", "worker1").output
-        #expect(other.contains("Deferred: a request that it has sent to itself wakes it in 12min"))
-        #expect(other.contains("Locks: it holds 3 file locks, one on /srv/db: other programs may wait for it\n"))
+        #expect(other.contains("             A request that it has sent to itself wakes it in 12min"))
+        #expect(other.contains("             It holds 3 file locks, one on /srv/db: other programs may wait for it.\n"))
     }
 
     @Test("status says since when a wake is open, of several for one reason since when the oldest is (L26, L51)")
@@ -192,9 +215,8 @@ struct IdleTests {
                         PID: 4711
                      Memory: 0B
                    Launches: 1
-                      Awake: a thread is in a call: thread 7 (writer) is in write(2), since 2025-11-21T07:12:05.000000Z
-                    Traffic: woken 17 times, last at 2025-11-21T07:12:03.250000Z by a connection from 192.0.2.7:50123 \
-                (descriptor 5 of process 4711, 312B)
+                      Awake: A thread is in a call, since 2025-11-21T07:12:05.000000Z.
+                    Traffic: woken 17 times, last at 2025-11-21T07:12:03.250000Z by a connection from 192.0.2.7:50123
 
                 """)
     }
@@ -223,15 +245,15 @@ struct IdleTests {
         let outcome = try daemon.run("status", "worker1")
         #expect(
             outcome.output == """
-                ● worker1
+                ◌ worker1
                       State: suspended since 2025-11-21T07:12:03.250000Z
                         PID: 4711
                      Memory: 0B
                    Launches: 1
-                      Watch: input at 12 descriptors wakes it, from 64B or after 30s
-                             cannot watch 1 socket: operation not permitted
-                             its next timer wakes it in 1min 30s
-                             its ticks of 500ms pass unnoticed; it runs for a moment in 20s
+                  Suspended: Input of 64B wakes it, and less after 30s.
+                             Cannot watch 1 socket: operation not permitted.
+                             Its next timer wakes it in 1min 30s.
+                             It runs for a moment in 20s.
 
                 """)
         #expect(outcome.errors.isEmpty)
@@ -253,6 +275,9 @@ struct IdleTests {
         daemon.answer("Status", app)
         #expect(
             try daemon.run("status", "worker1").output.contains(
+                "    Traffic: woken 1 time, last by data in a pipe from a\\x1b[2Jb\n"))
+        #expect(
+            try daemon.run("status", "worker1", "--verbose").output.contains(
                 "    Traffic: woken 1 time, last by data in a pipe from a\\x1b[2Jb (descriptor 0 of process 7, 39.1K, "
                     + "buffer more than half full)\n"))
         var input = Records.input

@@ -199,20 +199,21 @@ struct InstanceTests {
         let unloaded = try daemon.run("status", "worker@42").output
         #expect(
             unloaded == """
-                ● worker@42
+                ○ worker@42
                       State: notRunning since 2025-11-21T07:12:03.250000Z
                    Template: worker@ (the instance has no file: it is removed when nothing of it is left)
                    Launches: 0
                     Sockets: 127.0.0.1:8042 (stream)
                              80 (stream): bind: Address already in use
-                Connections: have waited for a launch for 12s
-                  Postponed: only a user can launch it for 20s
+                     Launch: It is not launched before all its sockets are bound.
+                             Only a user can launch it for 20s, because it ended early.
+                             Connections have waited for 12s.
 
                 """, "\(unloaded)")
         daemon.answer("Status", Records.heldWorker)
         let held = try daemon.run("status", "worker1").output
         #expect(held.contains("\n    Sockets: 127.0.0.1:8080 (stream)\n             /run/worker1.sock (datagram)\n"))
-        #expect(held.contains("\n    Unloads: in 5min unless it is woken, to give its memory back\n"))
+        #expect(held.contains("\n             It is unloaded in 5min unless it is woken.\n"))
     }
 
     @Test("idle says what launches or wakes an app at held sockets (L29)")
@@ -225,27 +226,25 @@ struct InstanceTests {
         }
         #expect(
             try why(Records.unloadedWorker)
-                == "not running; it is not launched before all its sockets are bound; its launch is postponed for 20s; "
-                + "connections have waited for 12s; 80 (stream): bind: Address already in use")
+                == "It is not launched before all its sockets are bound. Only a user can launch it for 20s, because it "
+                + "ended early. Connections have waited for 12s. 80 (stream): bind: Address already in use.")
         let complete = Records.make(Records.unloadedWorker) { $0.sockets.removeAll { $0.problem != nil } }
-        #expect(try why(complete)?.hasPrefix("not running; a connection to 127.0.0.1:8042 launches it; its") == true)
+        #expect(try why(complete)?.hasPrefix("A connection to 127.0.0.1:8042 launches it. Only a user") == true)
         let quiet = Records.make(Records.heldWorker) {
             $0.watch = nil
             ($0.shortestWait, $0.timerIn, $0.pulseIn) = (nil, nil, nil)
         }
         #expect(
             try why(quiet)
-                == "a connection to 127.0.0.1:8080, or a datagram at /run/worker1.sock wakes it; it is unloaded in "
-                + "5min unless it is woken")
+                == "A connection to 127.0.0.1:8080, or a datagram at /run/worker1.sock wakes it. It is unloaded in "
+                + "5min unless it is woken.")
         let peers = Records.make(quiet) {
             $0.unloadsIn = nil
             $0.watch = Records.make(WatchStatus()) { $0.onlyPeers = true }
             $0.sockets = (1...5).map { SocketStatus(type: "stream", address: "\($0)") }
         }
         #expect(
-            try why(peers)
-                == "a connection to 1 or 2 or 3 or 2 more wakes it; only that or a request wakes it, or a local peer "
-                + "whose buffer is more than half full")
+            try why(peers) == "A connection to 1 or 2 or 3 or 2 more wakes it.")
         #expect(try why(Records.mail) == "")
         let document = try JSONValue.parse(try daemon.run("idle", "--json", "x").output).arrayValue?.first
         #expect(document != nil)

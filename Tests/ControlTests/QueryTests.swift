@@ -80,12 +80,12 @@ struct QueryTests {
         daemon.answer("Status", app)
         #expect(
             try daemon.run("status", "mail").output.contains(
-                "Last hour: 4min 12s of 10min of background time that no user asked for\n"))
+                "Last hour: 4min 12s in the background on its own; 10min are allowed\n"))
         app.backgroundTimePerHour = nil
         daemon.answer("Status", app)
         #expect(
             try daemon.run("status", "mail").output.contains(
-                "Last hour: 4min 12s of background time that no user asked for\n"))
+                "Last hour: 4min 12s in the background on its own\n"))
     }
 
     @Test("status exits with 3 if one of the apps is not running")

@@ -105,14 +105,24 @@ struct ReceiptTests {
             ($0.remainingProcesses, $0.remainingNames) = (2, ["nginx"])
         }
         let crashed = variant { ($0.namespace, $0.code, $0.signal, $0.coreDumped) = ("signal", "2", 11, true) }
-        daemon.answer("Receipts", [failed, crashed])
+        let ended = variant { ($0.namespace, $0.code, $0.signal) = ("exit", "0", 15) }
+        let asked = variant {
+            ($0.namespace, $0.code, $0.exitStatus) = ("exit", "0", 143)
+            $0.deadline?.what = "terminate"
+        }
+        daemon.answer("Receipts", [failed, crashed, ended, asked])
         let lines = try daemon.run("receipts").output.split(separator: "\n")
         #expect(lines[0].contains("  exited, status 1  "))
         #expect(lines[1].contains("  killed, signal SEGV, core dumped  "))
+        #expect(lines[2].contains("  terminated  ") && lines[3].contains("  terminated  "))
+        daemon.answer("Receipt", ended)
+        let orderly = try daemon.run("receipt", "12").output
+        #expect(orderly.contains("Process: 4711 (ended by SIGTERM)\n"))
         daemon.answer("Receipt", failed)
         let sheet = try daemon.run("receipt", "12").output
         #expect(sheet.contains("Process: 4711 (exited, status 1)\n"))
-        #expect(sheet.contains("Code: exit/0 (exited, or terminated on request)\n"))
+        // The code of every exit is 0, and would stand beside the status.
+        #expect(!sheet.contains("Code:") && !orderly.contains("Code:"))
         #expect(sheet.contains("Killed too: 2 remaining processes (nginx)\n"))
     }
 

@@ -99,8 +99,8 @@ struct ShowTests {
                 $0.watch?.onlyPeers = true
                 $0.watch?.unwatched = []
             })
-        #expect(try daemon.run("status", "worker1").output.contains("Watch: \(problem)\n"))
-        #expect(try daemon.run("idle", "worker1").output.hasSuffix("  \(problem)\n"))
+        #expect(try daemon.run("status", "worker1").output.contains("Suspended: N\(problem.dropFirst()).\n"))
+        #expect(try daemon.run("idle", "worker1").output.hasSuffix("  N\(problem.dropFirst()).\n"))
     }
 
     @Test("cat prints each file after its path, and says that one has changed")

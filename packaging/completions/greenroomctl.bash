@@ -86,17 +86,17 @@ _greenroomctl() {
         enable | disable) words+=' --now --config' ;;
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
-        watch) words+=' --verbose' ;;
+        watch | status | idle) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status show is-active idle cat receipts receipt log watch launch activate background interrupt
+        local verbs='list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt
             resume terminate restart push send open enable disable pressure init verify reload reexec app help'
         case $verb in
         '') words=$verbs ;;
-        list | status | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
+        list | status | explain | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
         # Only apps in a state in which the verb changes something.
         activate) words=$(__greenroomctl_query '[!a]*' list) ;;
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
+set -l verbs list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
     terminate restart push send open enable disable pressure init verify reload reexec app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -40,6 +40,7 @@ complete -c greenroomctl -n $none -l version -d 'Show the version'
 
 complete -c greenroomctl -n $none -a list -d 'List all apps'
 complete -c greenroomctl -n $none -a status -d 'Show an app in detail, or the daemon'
+complete -c greenroomctl -n $none -a explain -d 'Show why an app is awake or not, and what it may use'
 complete -c greenroomctl -n $none -a show -d 'Show properties as KEY=VALUE'
 complete -c greenroomctl -n $none -a is-active -d 'Show the states of apps'
 complete -c greenroomctl -n $none -a idle -d 'Show why apps are awake, or what would wake them'
@@ -68,7 +69,7 @@ complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep ru
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status show is-active idle cat receipts log watch launch restart push send open enable disable' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle cat receipts log watch launch restart push send open enable disable' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -105,6 +106,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l sort -x -d 'So
 complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l full -d 'Cut, wrap and leave out nothing'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
+complete -c greenroomctl -n '__fish_seen_subcommand_from status idle' -s v -l verbose -d 'Show details'
 complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Print deadlines that start and are met'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -l since -x -a 'today yesterday now -1h' -d 'Show only those since then'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background interrupt resume terminate push send open' \

@@ -52,6 +52,7 @@ _greenroomctl() {
     verbs=(
         'list:list all apps'
         'status:show an app in detail, or the daemon'
+        'explain:show why an app is awake or not, and what it may use'
         'show:show properties as KEY=VALUE'
         'is-active:show the states of apps'
         'idle:show why apps are awake, or what would wake them'
@@ -89,7 +90,8 @@ _greenroomctl() {
             _arguments $common '--state=[show only apps in this state]:state:(active inactive launching background suspended terminating notRunning)' \
                 '--sort=[sort by]:key:(name state memory since)' '--full[cut, wrap and leave out nothing]' '*:app:_greenroomctl_apps'
             ;;
-        status | is-active | idle | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
+        status | idle) _arguments $common '(-v --verbose)'{-v,--verbose}'[show details]' '*:app:_greenroomctl_apps' ;;
+        explain | is-active | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
         show)
             _arguments $common '*'{-p,--property=}"[show only this property]:key:($keys)" '--value[show only the values]' \
                 '*:app:_greenroomctl_apps'

@@ -38,12 +38,12 @@ check "in-net-ns has a network namespace of its own" other_ns in-net-ns net
 
 for app in "${names[@]}"; do
     check "idle says that input wakes $app, and nothing that cannot be watched" eval \
-        "why=\$(why $app); has \"\$why\" 'input at ' && ! has \"\$why\" 'cannot watch' >/dev/null"
+        "why=\$(why $app); has \"\$why\" 'Input wakes it' && ! has \"\$why\" 'Cannot watch' >/dev/null"
     check "$app answers while it is suspended" answers_inside $app
     check "a connection woke $app" woken $app "a connection"
 done
 for app in "${names[@]}"; do check "$app is suspended again" wait_for 60 eval "is $app suspended && frozen $app"; done
-ctl status tcp-user unix-other | grep -E 'Watch|Traffic' | sed 's/^/     /'
+ctl status tcp-user unix-other | grep -E 'Suspended|Traffic' | sed 's/^/     /'
 
 # A connection that exists wakes too, also in another network namespace.
 exec 5<>/dev/tcp/127.0.0.1/7002
@@ -117,7 +117,7 @@ check "every app has the same process after the restart" same "$(pids)" "$before
 for app in "${names[@]}"; do
     check "$app cannot be watched: it is thawed, and idle says why" wait_for 30 eval \
         "is $app background && ! frozen $app && why=\$(why $app) &&
-        has \"\$why\" 'its descriptors cannot be watched' && has \"\$why\" 'operation not permitted'"
+        has \"\$why\" 'descriptors cannot be watched' && has \"\$why\" 'operation not permitted'"
     check "$app answers" answers_inside $app
 done
 check "the journal says what cannot be watched" has "$(journalctl -b -o cat GREENROOM_APP=tcp-other)" \

@@ -71,7 +71,7 @@ check "every app has the same process" same "$(pids)" "$processes"
 for app in "${names[@]}"; do
     check "$app is thawed, stays awake, and status says why" wait_for 30 eval \
         "is $app background && ! frozen $app && has_reason $app notWatchable &&
-        has \"\$(ctl status $app)\" 'its descriptors cannot be watched: while it is suspended, no input would reach it' &&
+        has \"\$(ctl status $app)\" 'descriptors cannot be watched: while it is suspended, no input would reach it' &&
         has \"\$(ctl status $app)\" 'operation not permitted'"
 done
 for address in "${addresses[@]}"; do check "$address answers" has "$(ask "$address")" hello; done

@@ -1,0 +1,106 @@
+import Control
+import LifecycleCore
+
+/// `status` and `explain` of one app.
+extension Session {
+    func statusSheet(_ app: AppStatus, _ client: Client) -> String {
+        let name = app.name == app.id ? "" : " – \(app.name)"
+        let style = app.error == nil ? Style(state: app.state) : .red
+        var sheet = Sheet()
+        sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
+        sheet.add("Error", app.error, .red)
+        sheet.add("Manifest", app.files.map { escaped($0) })
+        sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient : "") })
+        sheet.add("PID", app.pid.map { String($0) })
+        sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
+        sheet.add("Stored", app.storedBytes.map { "\(formattedSize($0)) for its next launch" })
+        sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
+        if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
+        sheet.add("Status", app.statusText)
+        sheet.add("Warning", app.lastWarning, .yellow)
+        sheet.add(
+            "Floods", app.floods.map { "\($0): what the app sends waits while it takes a fifth of the daemon's time" },
+            .yellow)
+        sheet.add("Suspension", app.suspendProblem.map { sentence("it is impossible: \($0)") }, .yellow)
+        sheet.add("Sockets", app.sockets.map(\.phrase))
+        addReasons(app, to: &sheet)
+        addAllowance(app, to: &sheet)
+        addLastEnd(app, client, to: &sheet)
+        return screen.paint(app.mark, style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
+    }
+
+    private static let transient = " (the instance has no file: it is removed when nothing of it is left)"
+
+    private func memoryParts(_ app: AppStatus) -> String {
+        guard let resident = app.residentBytes, let swapped = app.swappedBytes else { return "" }
+        let inSwap = swapped > 0 ? ", \(formattedSize(swapped)) in swap" : ""
+        return " (resident \(formattedSize(resident))\(inSwap))"
+    }
+
+    /// What the app may still use: tasks, wakes, deadlines, background time, the processor.
+    private func addAllowance(_ app: AppStatus, to sheet: inout Sheet) {
+        sheet.add("Tasks", app.tasks.map(taskLine))
+        sheet.add("Wakes", wakeLines(app))
+        sheet.add("Throttled", app.throttle.map(throttleLine), .yellow)
+        sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
+        // The same time may already be shown as the deadline.
+        if app.deadline?.what != "backgroundTime" {
+            sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
+        }
+        if let used = app.backgroundTimeLastHour, used >= .seconds(1) {
+            let limit = app.backgroundTimePerHour.map { "; \(countdown($0)) are allowed" } ?? ""
+            sheet.add("Last hour", "\(countdown(used)) in the background on its own\(limit)")
+            if isVerbose { sheet.add("", "Time that a user has asked for does not count (BackgroundTimePerHourSec=).") }
+        }
+    }
+
+    /// How the app ended last.
+    private func addLastEnd(_ app: AppStatus, _ client: Client, to sheet: inout Sheet) {
+        guard let receipt = app.lastReceipt else { return }
+        sheet.add("Last end", whenInFull(receipt.time))
+        sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
+        if isVerbose { sheet.add("", receiptDetails(receipt)) }
+        if app.isNotRunning { sheet.add("Output", lastLines(before: receipt, client)) }
+    }
+
+    private func wakeLines(_ app: AppStatus) -> [String] {
+        var reasons: Set<String> = []
+        return (app.wakes ?? []).map { wake in
+            // Of several wakes for one reason, the time of the oldest is known.
+            let isOldest = reasons.insert(wake.reason).inserted
+            let awake = app.awake.first { isOldest && $0.reason == "wake" && $0.detail == wake.reason }
+            let since = awake?.since.map { ", since \(whenInFull($0))" } ?? ""
+            let number = wake.wakeID.map { " \($0)" } ?? ""
+            return "\(wake.reason)\(number), \(countdown(wake.remaining)) left\(since)"
+        }
+    }
+
+    private func taskLine(_ task: TaskStatus) -> String {
+        let left = task.remaining.map { ", \(countdown($0)) left" } ?? ""
+        let age = task.age.map { ", began \(formattedAge($0))" } ?? ""
+        let owner = task.owner.map { ", process \($0)" } ?? ""
+        return "'\(task.name)'\(left)\(age)\(owner)"
+    }
+}
+
+extension AppStatus {
+    /// What marks the app on a screen without colours: `●` for one that is awake, `◌` suspended, `○` not running.
+    var mark: String {
+        switch state {
+        case "suspended": "◌"
+        case "notRunning": "○"
+        default: "●"
+        }
+    }
+}
+
+extension Style {
+    /// The style of an app's name: it stands out while the app is awake.
+    init?(app: AppStatus) {
+        switch app.state {
+        case "suspended": return nil
+        case "notRunning": self = .faint
+        default: self = .bold
+        }
+    }
+}
