@@ -20,7 +20,7 @@ enum Help {
             Instances of templates (worker@.app):
             \(lines([.enable, .disable]))
             Daemon:
-            \(lines([.pressure, .initialize, .verify, .reload, .reexec, .help]))
+            \(lines([.pressure, .initialize, .edit, .verify, .reload, .reexec, .help]))
             Inside an app:
             \(lines([.app]))
             APP is an ID, with or without '.app', such as photos or worker@42, or a pattern such as 'worker@*'.
@@ -53,7 +53,7 @@ enum Help {
             .open:
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
-        case .pressure, .initialize, .verify, .reload, .reexec: daemonDetails(verb)
+        case .pressure, .initialize, .edit, .verify, .reload, .reexec: daemonDetails(verb)
         case .app: appDetails
         case .help, .snapshot: nil
         }
@@ -295,6 +295,14 @@ enum Help {
             /etc/greenroom/apps, or for a user's daemon ~/.config/greenroom/apps. An existing file is not changed. NAME may
             be a template such as worker@; specifiers in COMMAND are then replaced for each instance:
             init worker@ -- python3 -m http.server %i
+            """
+        case .edit:
+            """
+              --config DIR            Edit the manifest in DIR/apps
+
+            Opens a copy in the editor of VISUAL or EDITOR, or in sensible-editor or vi. What is wrong in it is printed, and
+            you are asked to edit again. The file is replaced as a whole, and the manifests are reloaded. APP may be a template
+            such as worker@. For a manifest of a package, a file of your own is created that takes its place.
             """
         case .verify:
             """

@@ -184,10 +184,10 @@ package struct Invocation: Equatable, Sendable {
 
     /// The verbs that use the IDs themselves; the daemon checks those of the others.
     private func invalidApp() -> String? {
-        let isChecked = [.log, .initialize, .enable, .disable].contains(verb)
-        for text in apps where isChecked && !(isPattern(text) && verb != .initialize) {
-            // A template can be created.
-            if verb == .initialize, templateName(text) != nil { continue }
+        let isChecked = [.log, .initialize, .edit, .enable, .disable].contains(verb)
+        for text in apps where isChecked && !(isPattern(text) && verb != .initialize && verb != .edit) {
+            // A template can be created and changed.
+            if verb == .initialize || verb == .edit, templateName(text) != nil { continue }
             if let problem = problemOfID(text) {
                 return "\(verb.rawValue): invalid app ID '\(escaped(text))': \(problem)"
             }

@@ -124,7 +124,7 @@ extension Session {
         case .resume: return [call("Resume")]
         case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .pressure,
             .initialize,
-            .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app:
+            .edit, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

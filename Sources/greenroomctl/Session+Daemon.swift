@@ -65,7 +65,8 @@ extension Session {
         }
     }
 
-    func reload() throws(Failure) -> Int32 {
+    /// - Parameter showsWarnings: whether warnings about manifests are printed; errors always are.
+    func reload(showsWarnings: Bool = true) throws(Failure) -> Int32 {
         let client = try connect()
         let result = try client.withAuthorization { () throws(Failure) in
             try client.call("Reload", as: ReloadResult.self)
@@ -73,7 +74,7 @@ extension Session {
         if wantsJSON {
             try show(result.json)
         } else {
-            for line in result.errors + result.warnings {
+            for line in result.errors + (showsWarnings ? result.warnings : []) {
                 try show((screen.width.map { wrapped(line, to: $0) } ?? [line]).joined(separator: "\n") + "\n")
             }
             try show("Loaded \(result.apps) \(result.apps == 1 ? "app" : "apps").\n")

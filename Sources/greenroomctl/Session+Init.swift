@@ -157,7 +157,7 @@ extension Session {
 
     // MARK: The file
 
-    private func createFolders(_ path: String) throws(Failure) {
+    func createFolders(_ path: String) throws(Failure) {
         var folder = ""
         for name in path.split(separator: "/") {
             folder += "/\(name)"
@@ -175,7 +175,7 @@ extension Session {
             if errno == EEXIST {
                 throw Failure(
                     "\(escaped(path)) already exists.",
-                    hint: "To change it, edit it and run: \(command("reload"))")
+                    hint: "To change it: \(command("edit \(operands.first ?? "APP")"))")
             }
             throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))")
         }

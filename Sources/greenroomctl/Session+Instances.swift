@@ -137,7 +137,8 @@ extension Session {
 
     private func isLink(_ path: String) -> Bool { linkTarget(path) != nil }
 
-    private func linkTarget(_ path: String) -> String? {
+    /// Where a symbolic link leads, as it is written; `nil` for everything else.
+    func linkTarget(_ path: String) -> String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink(path, &buffer, buffer.count)
         guard count >= 0 else { return nil }

@@ -28,7 +28,7 @@ extension Session {
     /// The files are for the daemon that other verbs would call.
     var isForRoot: Bool { invocation.has(.system) || (!invocation.has(.user) && geteuid() == 0) }
 
-    private func line(_ diagnostic: Diagnostic) -> String {
+    func line(_ diagnostic: Diagnostic) -> String {
         let position = diagnostic.line == 0 ? "" : ":\(diagnostic.line):\(diagnostic.column)"
         let severity = screen.paint(
             "\(diagnostic.severity.rawValue):", diagnostic.severity == .error ? .boldRed : .yellow)

@@ -8,7 +8,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case pressure
     /// `init`, which is no name for a case.
     case initialize = "init"
-    case verify, reload, reexec
+    case edit, verify, reload, reexec
     case app
     case help
     // Not implemented.
@@ -34,6 +34,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .push: "APP [PAYLOAD] [--no-block]"
         case .send: "APP KIND [PAYLOAD] [--no-block]"
         case .pressure: "[warning|critical|normal]"
+        case .edit: "APP [--config DIR]"
         case .initialize: "NAME [--url-scheme SCHEME]… [--config DIR] -- COMMAND…"
         case .verify: "FILE…"
         case .help: "[VERB]"
@@ -51,7 +52,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .app: usage
         case .list, .status, .idle, .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
-        case .push: "APP"
+        case .push, .edit: "APP"
         case .send: "APP KIND"
         case .open: "[APP] URL"
         case .pressure: "[LEVEL]"
@@ -65,7 +66,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .reload, .reexec: 0...0
         case .list, .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
         case .pressure, .help: 0...1
-        case .receipt, .snapshot: 1...1
+        case .receipt, .snapshot, .edit: 1...1
         case .explain, .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart,
             .enable,
             .disable, .verify:
@@ -85,7 +86,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .background,
             .interrupt, .resume, .terminate, .restart, .enable, .disable:
             Int.max
-        case .push, .send, .open, .snapshot, .initialize: 1
+        case .push, .send, .open, .snapshot, .initialize, .edit: 1
         case .receipt, .pressure, .verify, .reload, .reexec, .app, .help: 0
         }
     }
@@ -118,6 +119,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .send: "Send a notification; a suspended app receives it when it runs again"
         case .pressure: "Show the memory level; with LEVEL, simulate it"
         case .initialize: "Create the manifest of a program"
+        case .edit: "Edit the manifest of an app, check and load it"
         case .verify: "Check manifests as the daemon does, without a daemon"
         case .reload: "Reload all manifests and the configuration"
         case .app: "Inside an app: wait for events, begin tasks, keep the state"
@@ -149,8 +151,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case "try-restart", "reload-or-restart", "force-reload": "use 'restart'"
         case "mask", "unmask":
             "an empty file ID.app in the configuration folder masks an app; then use 'reload' (greenroom.app(5))"
-        case "edit", "set-property":
-            "edit the manifest, which 'cat' shows, or a drop-in ID.app.d/NAME.conf, then use 'reload'"
+        case "set-property": "use 'edit', or a drop-in ID.app.d/NAME.conf, then 'reload'"
         case "create", "new", "add": "use 'init NAME -- COMMAND…'"
         case "daemon-reload": "use 'reload'"
         case "daemon-reexec", "upgrade": "use 'reexec'"
@@ -224,7 +225,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .verbose: [.status, .idle, .watch]
         case .follow: [.log]
         case .property, .value: [.show]
-        case .config: [.initialize, .enable, .disable]
+        case .config: [.initialize, .edit, .enable, .disable]
         case .setenv: [.launch, .restart]
         case .now: [.enable, .disable]
         case .whileConnected: [.interrupt]

@@ -23,7 +23,11 @@ final class RunningProgram {
 
     var output: String { String(decoding: texts[0], as: UTF8.self) }
 
-    init(_ arguments: [String], environment: [String], terminal: Bool) throws {
+    /// - Parameter wrapper: a program and its arguments, to which the command is appended. Then `program` is the path of a copy.
+    init(
+        _ arguments: [String], environment: [String], terminal: Bool, wrapper: [String] = [],
+        program copy: String? = nil
+    ) throws {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -56,8 +60,10 @@ final class RunningProgram {
         defer { for descriptor in childEnds { close(descriptor) } }
         texts = ends.map { _ in [] }
         posix_spawnattr_setflags(&attributes, Int16(flags))
-        let program = programFolder() + "/greenroomctl"
-        let words = (["greenroomctl"] + arguments).map { strdup($0) } + [nil]
+        let own = copy ?? programFolder() + "/greenroomctl"
+        let program = wrapper.first ?? own
+        let words =
+            (wrapper.isEmpty ? ["greenroomctl"] + arguments : wrapper + [own] + arguments).map { strdup($0) } + [nil]
         let path = environment.contains { $0.hasPrefix("PATH=") } ? [] : ["PATH=/usr/bin:/bin"]
         let variables = (["TZ=UTC"] + path + environment).map { strdup($0) } + [nil]
         defer { for word in words + variables { free(word) } }

@@ -11,12 +11,14 @@ import Testing
 @Suite("The command line with a daemon")
 struct CommandLineTests {
     /// Runs greenroomctl until it ends.
-    private func control(_ daemon: TestDaemon, _ arguments: [String]) throws -> (status: EndStatus?, output: String) {
+    private func control(
+        _ daemon: TestDaemon, _ arguments: [String], _ variables: String...
+    ) throws -> (status: EndStatus?, output: String) {
         let path = daemon.root + "/output"
         let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
         let request = SpawnRequest(
             executable: TestDaemon.binaries + "/greenroomctl", arguments: ["--runtime", daemon.runtime] + arguments,
-            environment: ["PATH=/usr/bin:/bin"], standardOutput: output, standardError: output)
+            environment: ["PATH=/usr/bin:/bin"] + variables, standardOutput: output, standardError: output)
         var starting = try startProcess(request)
         let process = starting.process
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
@@ -91,6 +93,21 @@ struct CommandLineTests {
         #expect(try control(daemon, ["enable", "worker@1"]).status == .exited(0))
         #expect(exists(at: daemon.config + "/apps/web.app"))
         #expect(try daemon.listed() == ["web", "worker@1"])
+    }
+
+    @Test("edit mends a manifest that was refused, and the daemon loads it; status without an app shows both")
+    func edit() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=x")])
+        let before = try control(daemon, ["status"])
+        #expect(before.output.contains("Problems: photos: "), "\(before.output)")
+        let edited = try control(
+            daemon, ["edit", "photos"], "EDITOR=sed -i s/=x/=3s/", "TMPDIR=\(daemon.root)")
+        #expect(edited.status == .exited(0))
+        #expect(edited.output.hasSuffix("Wrote \(daemon.config)/apps/photos.app.\nLoaded 1 app.\n"), "\(edited.output)")
+        let after = try control(daemon, [])
+        #expect(
+            after.output.contains("Problems: none\n") && after.output.contains("Apps: 1: 1 not running\n"),
+            "\(after.output)")
     }
 
     @Test("launch --no-block exits before the app is active; a refusal is reported")

@@ -89,11 +89,12 @@ _greenroomctl() {
         watch | status | idle) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
+        edit) words+=' --config' ;;
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
         local verbs='list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt
-            resume terminate restart push send open enable disable pressure init verify reload reexec app help'
+            resume terminate restart push send open enable disable pressure init edit verify reload reexec app help'
         case $verb in
         '') words=$verbs ;;
         list | status | explain | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
@@ -102,7 +103,7 @@ _greenroomctl() {
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;
         resume) words=$(__greenroomctl_query inactive list) ;;
         terminate) words=$(__greenroomctl_query '[!n]*' list) ;;
-        push | open) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
+        push | open | edit) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
         send)
             case $operands in
             0) words=$(__greenroomctl_query '' list) ;;

@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
-    terminate restart push send open enable disable pressure init verify reload reexec app help
+    terminate restart push send open enable disable pressure init edit verify reload reexec app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -63,13 +63,14 @@ complete -c greenroomctl -n $none -a enable -d 'Give instances of templates a fi
 complete -c greenroomctl -n $none -a disable -d 'Remove the files that enable has made'
 complete -c greenroomctl -n $none -a pressure -d 'Show or simulate the memory level'
 complete -c greenroomctl -n $none -a init -d 'Create the manifest of a program'
+complete -c greenroomctl -n $none -a edit -d 'Edit the manifest of an app, check and load it'
 complete -c greenroomctl -n $none -a verify -d 'Check manifests'
 complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the configuration'
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle cat receipts log watch launch restart push send open enable disable' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle cat receipts log watch launch restart push send open enable disable edit' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'

@@ -75,6 +75,7 @@ _greenroomctl() {
         'disable:remove the files that enable has made'
         'pressure:show or simulate the memory level'
         'init:create the manifest of a program'
+        'edit:edit the manifest of an app, check and load it'
         'verify:check manifests'
         'reload:reload all manifests and the configuration'
         'reexec:replace the daemon; apps keep running'
@@ -148,6 +149,7 @@ _greenroomctl() {
                     save | restore | task) _files ;;
                     esac }'
             ;;
+        edit) _arguments $common '--config=[use the manifest in this folder]:folder:_files -/' '1:app:_greenroomctl_apps' ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         verify) _arguments $common '*:file:_files' ;;
         reload | reexec) _arguments $common ;;
