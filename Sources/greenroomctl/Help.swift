@@ -20,7 +20,7 @@ enum Help {
             Instances of templates (worker@.app):
             \(lines([.enable, .disable]))
             Daemon:
-            \(lines([.pressure, .initialize, .edit, .verify, .reload, .reexec, .help]))
+            \(lines([.pressure, .initialize, .edit, .verify, .reload, .reexec, .doctor, .help]))
             Inside an app:
             \(lines([.app]))
             APP is an ID, with or without '.app', such as photos or worker@42, or a pattern such as 'worker@*'.
@@ -53,7 +53,7 @@ enum Help {
             .open:
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
-        case .pressure, .initialize, .edit, .verify, .reload, .reexec: daemonDetails(verb)
+        case .pressure, .initialize, .edit, .verify, .reload, .reexec, .doctor: daemonDetails(verb)
         case .app: appDetails
         case .help, .snapshot: nil
         }
@@ -314,6 +314,13 @@ enum Help {
         case .reload:
             """
             Running apps keep running. The exit status is 1 if a manifest has an error; all other manifests are loaded.
+            """
+        case .doctor:
+            """
+            Checks the kernel, cgroups and their controllers, PSI, swap and zram, multi-gen LRU, Yama, limits, systemd-oomd, the
+            journal, the message bus, polkit, logind, and whether a daemon answers. '✓' is fine, '·' a note, '!' costs a
+            feature, '✗' prevents greenroomd from running. Nothing is changed. The exit status is 0, 1 if a feature is
+            missing, and 2 if greenroomd does not run on this machine.
             """
         case .reexec:
             """

@@ -67,6 +67,7 @@ struct Session {
         case .disable: try disable()
         case .initialize: try initialize()
         case .pressure: try pressure()
+        case .doctor: try doctor()
         case .edit: try edit()
         case .verify: try verify()
         case .reload: try reload()

@@ -124,7 +124,7 @@ extension Session {
         case .resume: return [call("Resume")]
         case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .pressure,
             .initialize,
-            .edit, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app:
+            .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

@@ -8,7 +8,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case pressure
     /// `init`, which is no name for a case.
     case initialize = "init"
-    case edit, verify, reload, reexec
+    case edit, verify, reload, reexec, doctor
     case app
     case help
     // Not implemented.
@@ -17,7 +17,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The arguments in the usage line.
     var usage: String {
         switch self {
-        case .reload, .reexec: ""
+        case .reload, .reexec, .doctor: ""
         case .status, .idle: "[-v] [APP…]"
         case .watch: "[APP…]"
         case .list: "[--state STATE] [--sort KEY] [--full] [APP…]"
@@ -48,7 +48,9 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .explain, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .snapshot: usage
+        case .explain, .receipt, .watch, .reload, .reexec, .doctor, .isActive, .cat, .verify, .help,
+            .snapshot:
+            usage
         case .app: usage
         case .list, .status, .idle, .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
@@ -63,7 +65,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many arguments the verb takes.
     var operands: ClosedRange<Int> {
         switch self {
-        case .reload, .reexec: 0...0
+        case .reload, .reexec, .doctor: 0...0
         case .list, .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot, .edit: 1...1
@@ -87,7 +89,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .interrupt, .resume, .terminate, .restart, .enable, .disable:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
-        case .receipt, .pressure, .verify, .reload, .reexec, .app, .help: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .help: 0
         }
     }
 
@@ -127,6 +129,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
         case .snapshot: "Show the last snapshot of an app"
         case .log: "Show the journal entries and the output of apps, or all entries"
+        case .doctor: "Show what the machine lacks, what that costs, and what mends it"
         case .reexec: "Replace the daemon; apps keep running"
         }
     }

@@ -94,7 +94,7 @@ _greenroomctl() {
         esac
     else
         local verbs='list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt
-            resume terminate restart push send open enable disable pressure init edit verify reload reexec app help'
+            resume terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
         list | status | explain | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;

@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
-    terminate restart push send open enable disable pressure init edit verify reload reexec app help
+    terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -67,6 +67,7 @@ complete -c greenroomctl -n $none -a edit -d 'Edit the manifest of an app, check
 complete -c greenroomctl -n $none -a verify -d 'Check manifests'
 complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the configuration'
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
+complete -c greenroomctl -n $none -a doctor -d 'Show what the machine lacks'
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 

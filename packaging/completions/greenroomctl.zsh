@@ -79,6 +79,7 @@ _greenroomctl() {
         'verify:check manifests'
         'reload:reload all manifests and the configuration'
         'reexec:replace the daemon; apps keep running'
+        'doctor:show what the machine lacks, what that costs, and what mends it'
         'app:inside an app, wait for events, begin tasks, keep the state'
         'help:show help'
     )
@@ -152,7 +153,7 @@ _greenroomctl() {
         edit) _arguments $common '--config=[use the manifest in this folder]:folder:_files -/' '1:app:_greenroomctl_apps' ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         verify) _arguments $common '*:file:_files' ;;
-        reload | reexec) _arguments $common ;;
+        reload | reexec | doctor) _arguments $common ;;
         help) _describe 'verb' verbs ;;
         esac
         ;;
