@@ -62,6 +62,8 @@ package struct AppStatus: Record {
     package var backgroundTimeRemaining: Duration?
     /// Until the app may be launched again without the user (L11).
     package var launchPostponed: Duration?
+    /// Until the daemon launches the app again by itself (L11).
+    package var relaunchIn: Duration?
     /// For how long the app's launch has waited for others (L52).
     package var launchWaiting: Duration?
     /// After it was ended for memory: how many bytes the app waits for to be launched again.
@@ -112,7 +114,7 @@ package struct AppStatus: Record {
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
-        .optional("launchPostponedSeconds", \.launchPostponed),
+        .optional("launchPostponedSeconds", \.launchPostponed), .optional("relaunchInSeconds", \.relaunchIn),
         .optional("launchWaitingSeconds", \.launchWaiting), .optional("memoryAwaitedBytes", \.memoryAwaitedBytes),
         .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),

@@ -136,6 +136,7 @@ extension AppStatus {
         } else {
             found.add(detail: "only a request launches it")
         }
+        found.add(relaunchIn.map { "it is launched again in \(countdown($0))" })
         found.add(launchPostponed.map { "only a user can launch it for \(countdown($0)), because it ended early" })
         found.add(connectionsWaiting.map { "connections have waited for \(countdown($0))" })
         found.add(launchWaiting.map { "it has waited for \(countdown($0)) until other launches are complete" })

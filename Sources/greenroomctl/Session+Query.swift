@@ -66,6 +66,7 @@ extension Session {
         if app.tasks.count > 2 { parts.append("\(app.tasks.count - 2) more tasks") }
         parts += app.sockets.filter { $0.problem != nil }.map(\.phrase)
         if let time = app.connectionsWaiting { parts.append("connections have waited for \(countdown(time))") }
+        if let time = app.relaunchIn { parts.append("launched again in \(countdown(time))") }
         if let time = app.launchPostponed { parts.append("launch postponed for \(countdown(time))") }
         if let time = app.launchWaiting { parts.append("launch has waited for \(countdown(time))") }
         if let size = app.memoryAwaitedBytes { parts.append("waits for \(formattedSize(size)) of memory") }

@@ -172,8 +172,8 @@ private struct Chaos {
     private func isSettled(_ status: JSONValue) -> Bool {
         switch status["state"]?.stringValue {
         case "active", "inactive", "suspended": true
-        // A launch may wait until others no longer compute (L52).
-        case "notRunning": status["launchWaitingSeconds"] == nil
+        // A launch may wait until others no longer compute (L52). What ended early in the foreground is launched again (L11).
+        case "notRunning": status["launchWaitingSeconds"] == nil && status["relaunchInSeconds"] == nil
         // An app with a task that it never ends may stay in the background.
         case "background":
             !(status["tasks"]?.arrayValue ?? []).isEmpty && status["deadline"]?["what"]?.stringValue == "backgroundTime"

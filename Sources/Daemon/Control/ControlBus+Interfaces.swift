@@ -27,7 +27,7 @@ extension ControlBus {
             },
             folder("ConfigFolder", \.config), folder("RuntimeFolder", \.runtime), folder("StateFolder", \.state),
             folder("VendorFolder", \.vendor),
-            // Not constant: a program that replaces this one keeps the connections.
+            // Not constant: on the message bus another program can have the name later.
             BusProperty("StartTimestamp", "t", .silent) { [unowned self] _ in .uint64(self.service.start.realtime) },
             BusProperty("StartTimestampMonotonic", "t", .silent) { [unowned self] _ in
                 .uint64(self.service.start.monotonic)

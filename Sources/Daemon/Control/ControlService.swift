@@ -117,6 +117,7 @@ final class ControlService {
         status.interruptions = UInt64(view.interruptions)
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
+        status.relaunchIn = view.relaunchesIn
         status.launchWaiting = view.launchWaiting
         status.connectionsWaiting = view.connectionsWaiting
         status.unloadsIn = view.unloadsIn
