@@ -103,7 +103,7 @@ extension Invocation {
     /// The options that select the daemon, each after a space; quoted for a shell where it is necessary.
     var daemonOptions: String {
         var text = has(.system) ? " --system" : has(.user) ? " --user" : ""
-        if let runtime = options[.runtime] { text += " --runtime \(shellQuoted(runtime))" }
+        if let runtime = options[.runtime] { text += " --runtime \(escaped(shellQuoted(runtime)))" }
         return text
     }
 }

@@ -3,6 +3,8 @@ import JSON
 import Systemd
 import Testing
 
+@testable import greenroomctl
+
 @Suite("init")
 struct InitTests {
     private let folder = TemporaryFolder()
@@ -68,6 +70,18 @@ struct InitTests {
         #expect(
             unknown.errors.contains("so the folder of its manifests is not known; use --config DIR\n"),
             "\(unknown.errors)")
+    }
+
+    @Test("hints repeat the options that select the daemon, quoted for a shell")
+    func hints() {
+        func options(_ line: String...) -> String? {
+            guard case .run(let invocation) = Invocation.parse(line) else { return nil }
+            return invocation.daemonOptions
+        }
+        #expect(options("list") == "")
+        #expect(options("--user", "list") == " --user")
+        #expect(options("list", "--runtime", "/run/my apps/it's") == " --runtime '/run/my apps/it'\\''s'")
+        #expect(options("list", "--runtime=/a\u{1B}b") == " --runtime '/a\\x1bb'")
     }
 
     @Test("never changes a file that exists")

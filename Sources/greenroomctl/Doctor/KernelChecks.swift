@@ -49,7 +49,8 @@ extension Machine {
         let name = "cgroups"
         let cost = "apps are contained with SIGSTOP and /proc, which is less exact, and has no limits for apps"
         guard let mount else {
-            let hasOld = lines("/proc/self/mountinfo").contains { $0.contains(" - cgroup ") }
+            let old = Array(" - cgroup ".utf8)
+            let hasOld = bytes("/proc/self/mountinfo").map { $0.firstRange(of: old) != nil } ?? false
             return Check(
                 name, .costs, hasOld ? "only cgroup v1 is mounted" : "no cgroup file system is mounted", cost: cost,
                 remedy: hasSystemd

@@ -10,8 +10,10 @@ struct Machine {
     /// The process whose limits are those of the daemon: the daemon, or this one.
     var process = "self"
 
-    /// A small file has the size of a page; mountinfo of a host with many containers is larger.
-    private static let maximumText = 1 << 20
+    /// Files of /proc, /sys and /etc that are shown or parsed have the size of a page.
+    private static let maximumText = 64 << 10
+    /// mountinfo of a host with thousands of containers.
+    private static let maximumBytes = 1 << 20
     /// The most entries of a folder. /proc has one for each process.
     private static let maximumEntries = 100_000
 
@@ -20,11 +22,13 @@ struct Machine {
         self.isForRoot = isForRoot
     }
 
-    func bytes(_ path: String) -> [UInt8]? { try? readFile(at: root + path, limit: Self.maximumText) }
+    func bytes(_ path: String) -> [UInt8]? { bytes(path, Self.maximumBytes) }
+
+    private func bytes(_ path: String, _ limit: Int) -> [UInt8]? { try? readFile(at: root + path, limit: limit) }
 
     /// A file without control characters but line feeds and tabs; `nil` if it does not exist, cannot be read, or is too large.
     func text(_ path: String) -> String? {
-        bytes(path).map { bytes in
+        bytes(path, Self.maximumText).map { bytes in
             String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
                 .map {
                     $0.split(separator: "\t", omittingEmptySubsequences: false).map { escaped(String($0)) }.joined(
