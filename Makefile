@@ -2,7 +2,7 @@
 
 SWIFT   ?= swift
 CONFIG  ?= release
-# Links the Swift runtime statically, strips symbols and removes unused sections (docs/decisions/0004 compares the sizes).
+# Links the Swift runtime statically, strips symbols and removes unused sections (docs/decisions/project.md compares the sizes).
 # `-z now` resolves all symbols at the start, so that their table is read-only afterwards.
 STATIC  := --static-swift-stdlib -Xlinker -s -Xlinker --gc-sections -Xlinker -z -Xlinker now
 SEED    ?= 1

@@ -159,7 +159,7 @@ package struct ManagerConfiguration: Hashable, Sendable {
     package var policy = ManagerPolicy()
     /// L52.
     package var launchesAtOnce = LaunchLimit.processors
-    /// `nil`: off. docs/decisions/0038-victims.md explains the defaults.
+    /// `nil`: off. docs/decisions/memory.md explains the defaults.
     package var warningPressure: PressureThreshold? = PressureThreshold(.some, percent: 7)
     package var criticalPressure: PressureThreshold? = PressureThreshold(.full, percent: 10)
     /// L8: which app opens the URLs of a scheme that several apps open. Later ones take precedence.

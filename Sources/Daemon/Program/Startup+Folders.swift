@@ -31,7 +31,7 @@ extension Startup {
         try createDirectories(at: folders.lastReceipts, mode: 0o711)
     }
 
-    /// How long the daemon waits for a lock whose owner has ended. If a killed daemon could not use its launcher (0051), a
+    /// How long the daemon waits for a lock whose owner has ended. If a killed daemon could not use its launcher, a
     /// process that it was starting has a copy of all its descriptors until it executes its program.
     private static let lockTimeout = Duration.seconds(2)
 

@@ -13,7 +13,7 @@ import Systemd
 ///
 /// There is a second file of some size, `PATH.new`, for the next snapshot: so the logbook is continued while the file system
 /// is full. If an entry cannot be written all the same, the file stays as it is, says that it lacks events, and is replaced as
-/// soon as there is space (decision 0052).
+/// soon as there is space (docs/decisions/recovery.md).
 ///
 /// ```
 /// 0   "greenlog" · file format        16  boot ID              56  length of all entries in bytes

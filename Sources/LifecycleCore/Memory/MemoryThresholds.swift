@@ -22,7 +22,7 @@ package struct MemoryThresholds: Hashable, Sendable {
 extension ManagerPolicy {
     /// How much must be available when the next kill takes effect depends on how fast programs fill memory, not on how much
     /// there is: one core fills 512 MiB in the 100 ms between two looks at 5 GiB/s. So the default percentages are bounded.
-    /// docs/decisions/0038-victims.md has the reasons.
+    /// docs/decisions/memory.md has the reasons.
     private static let warningRange: ClosedRange<UInt64> = 128 << 20...1 << 30
     private static let criticalRange: ClosedRange<UInt64> = 64 << 20...512 << 20
     private static let longestForeground: UInt64 = 128 << 20

@@ -245,7 +245,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         return (UInt64(process.size + children * shared), UInt64(process.size / 4 + children * shared))
     }
 
-    /// Below what is available suspended apps are killed. With swap space left, that is less (docs/decisions/0038-victims.md).
+    /// Below what is available suspended apps are killed. With swap space left, that is less (docs/decisions/memory.md).
     private var scarceBytes: Int {
         let thresholds = manager.thresholds(of: UInt64(scenario.hardware.total))
         return Int(machine.hasSwapLeft ? thresholds.foreground : thresholds.critical)
