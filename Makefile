@@ -19,7 +19,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-all test-c test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline freeze-map clean
+.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -92,6 +92,9 @@ test-swift: deps ## test the Swift library, with a fake daemon
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging
 	@Sources/scripts/check
+
+rules: ## print how many tests show each rule of docs/RULES.md; with RULE=L12, the names of its tests
+	@Sources/scripts/rules $(RULE)
 
 fmt: ## format all Swift sources
 	$(SWIFT) format -i --configuration .swift-format -r Sources Tests Package.swift

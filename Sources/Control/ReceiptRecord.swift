@@ -11,7 +11,7 @@ package struct ReceiptRecord: Record {
     package var state = ""
     /// `watchdog`, `lifecycle`, `user`, `resource`, `jetsam`, `signal` or `exit`.
     package var namespace = ""
-    /// The code of docs/LIFECYCLE.md: `0`, `0x8badf00d`.
+    /// The code of docs/RULES.md: `0`, `0x8badf00d`.
     package var code = ""
     /// One sentence, the cause first.
     package var explanation = ""

@@ -146,7 +146,7 @@ extension Session {
         }
     }
 
-    /// What a code means (docs/LIFECYCLE.md, "Ends").
+    /// What a code means (docs/RULES.md, L45).
     private static func meaning(_ code: String, _ namespace: String) -> String? {
         switch (namespace, code) {
         case ("watchdog", "0x8badf00d"): "missed a launch, background, terminate, thaw or heartbeat deadline"

@@ -7,7 +7,7 @@ import Testing
 /// A real daemon takes real processes through all states.
 @Suite("The lifecycle of real processes")
 struct LifecycleTests {
-    @Test("an app is notified of every transition, in order (L3)")
+    @Test("an app is notified of every transition, in order (L3, L4)")
     func order() throws {
         let root = try TestDaemon.makeFolder()
         let text = TestDaemon.manifest("", trace: root + "/trace")

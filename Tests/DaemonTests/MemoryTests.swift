@@ -10,7 +10,7 @@ struct MemoryTests {
         TestDaemon.manifest("allocate \(megabytes << 20)", "[Lifecycle]\nSuspendDelaySec=0\n\(more)")
     }
 
-    @Test("above the budget the largest suspended apps are killed, and no more than necessary (L38, L39)")
+    @Test("above the budget the largest suspended apps are killed, and no more than necessary (L35, L38, L39)")
     func budget() throws {
         let daemon = try TestDaemon(
             ["small": idle(10), "large": idle(60), "middle": idle(30), "last": idle(20)],

@@ -15,7 +15,7 @@ struct NotificationTests {
         return daemon
     }
 
-    @Test("a push wakes a suspended app, which is suspended again when it has completed the wake (L26, L30)")
+    @Test("a push wakes a suspended app, which is suspended again when it has completed the wake (L26, L28, L30)")
     func push() throws {
         let daemon = try suspended()
         let answer = JSONValue(try daemon.call("Push", [.string("mail"), .string("you have mail")])[0])
@@ -56,7 +56,7 @@ struct NotificationTests {
     }
 
     @Test(
-        "a suspended app is not woken for a notification, and finds the latest of each kind; a foreground app stays active (L14, L31, L32)"
+        "a suspended app is not woken for a notification, and finds the latest of each kind; a foreground app stays active (L14, L31, L32, L33)"
     )
     func notifications() throws {
         let daemon = try suspended()

@@ -264,7 +264,7 @@ typedef struct greenroom_launch {
 /* Returns the launch. It is valid until greenroom_app_free(). */
 const greenroom_launch *greenroom_get_launch(greenroom_app *app);
 
-/* How a process of the app ended: its receipt. docs/LIFECYCLE.md has the codes. */
+/* How a process of the app ended: its receipt. docs/RULES.md has the codes. */
 typedef struct greenroom_end {
     /* The number of the receipt. */
     uint64_t id;

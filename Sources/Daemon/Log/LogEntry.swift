@@ -361,7 +361,7 @@ extension Receipt {
         }
     }
 
-    /// The code as the table of codes in docs/LIFECYCLE.md spells it: small ones in decimal, the others in hexadecimal.
+    /// The code as the table of codes in docs/RULES.md spells it: small ones in decimal, the others in hexadecimal.
     package var codeText: String {
         isSmall ? String(code) : "0x" + String(code, radix: 16)
     }

@@ -14,7 +14,7 @@ package struct Receipt: Hashable, Sendable {
         case notLaunched
     }
 
-    /// The codes of the table in docs/LIFECYCLE.md.
+    /// The codes of the table in docs/RULES.md.
     package enum Code {
         package static let exited: UInt32 = 0
         package static let jetsam: UInt32 = 1

@@ -14,9 +14,9 @@ package enum Rule: String, CaseIterable, Sendable {
     case startUpIsAwaited =
         "a program that takes no part is not suspended before it listens, is idle, or `StartupSec=` is over (L18)"
     case thawsHaveACause = "a frozen app is thawed only for a request, a wake or a task (L1)"
-    case noticesAreInOrder = "notices are sent in the order of L3"
+    case noticesAreInOrder = "notices are sent in order (L3)"
     case deadlinesArePaired = "a deadline that starts is met, missed or cancelled once"
-    case deadlinesAreKept = "the app is inspected when its deadline has passed"
+    case deadlinesAreKept = "the app is inspected when its deadline has passed (L7, L16)"
     case deadlinesAreFair =
         "a deadline is missed only after its time and without a debugger, and then the app is killed"
     case answersInTimeCount = "no app is killed for an answer that it gave before its deadline (L48)"
@@ -61,7 +61,7 @@ package enum Rule: String, CaseIterable, Sendable {
     case absenceEndsInForeground = "an app that left the foreground for sleep or the lock screen returns to it (L15)"
     case sleepIsAllowedInTime = "sleep is allowed once, when every app has left the foreground and answered (L15)"
     case protectedDataIsNotified = "apps are notified before their protected data becomes unavailable (L15)"
-    case jetsamKeepsOrder = "jetsam kills the first app in the order of L38"
+    case jetsamKeepsOrder = "jetsam kills the first app in the kill order (L38)"
     case kernelAgrees = "the order of the kernel's OOM killer is that of L38: suspended, background, inactive, active"
     case victimsAreNecessary =
         "an app is killed for memory only if those killed before it do not give back what is missing (L39)"
@@ -72,10 +72,10 @@ package enum Rule: String, CaseIterable, Sendable {
     case warningComesFirst =
         "running apps have a second to answer a warning before an app is killed, unless memory is filled too fast (L35)"
     case limitsAreKept = "an app that was measured over MemoryMax= or SuspendedMemoryMax= is killed, and no other (L41)"
-    case jetsamActs = "jetsam kills as many apps as give back what is missing"
+    case jetsamActs = "jetsam kills as many apps as give back what is missing (L39)"
     case warningsAreLimited = "an app gets at most one warning of each level in 25s (L36)"
     case suspendedIsNotWarned = "suspended apps get no memory warning (L36)"
-    case requestsAreAnsweredOnce = "each request has one answer"
+    case requestsAreAnsweredOnce = "each request has one answer (L5)"
     case endsAreNotRefused =
         "a request to end an app that has a process is carried out, however many requests wait (L42, L46)"
     case endingAppsAreWoken =

@@ -187,7 +187,7 @@ struct BackgroundTests {
     // MARK: L17
 
     @Test(
-        "a program that cannot be notified counts as answered, and so does one that stops itself (L17)",
+        "a program that cannot be notified counts as answered, and so does one that stops itself (L2, L17)",
         arguments: [false, true])
     func otherAnswers(stops: Bool) {
         let harness = Harness("photos")
