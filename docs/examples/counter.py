@@ -2,7 +2,7 @@
 """counter.py: a program that takes part in the lifecycle with Python's standard library only.
 
 It counts seconds. It saves the count when it enters the background, keeps it as its restoration state, and adds the numbers of
-pushes to it. greenroom(7) describes the messages, the inbox and the descriptors; counter.app names the signals.
+pushes to it. greenroom-protocol(7) describes the messages, the inbox and the descriptors; counter.app names the signals.
 """
 import os
 import select
