@@ -100,7 +100,7 @@ start_daemon() {
     mkdir -p "$folder/config/apps" "$folder/site"
     local file
     for file in "$here"/apps/*.app; do
-        sed "s|@PYTHON@|$python|; s|@PORT@|$port|; s|@FOLDER@|$folder|g; s|@HERE@|$here|" "$file" \
+        sed "s|@PYTHON@|$python|; s|@PORT@|$port|; s|@WORKERPORT@|$worker_port|; s|@FOLDER@|$folder|g; s|@HERE@|$here|" "$file" \
             >"$folder/config/apps/${file##*/}"
     done
     cp "$here/greenroom.conf" "$folder/config/"
@@ -208,6 +208,7 @@ describe_state() {
     active/*) line "$1" "$event_app" "$2" "in the foreground again" "$green" ;;
     # Transient: the app is resumed on its way to the foreground.
     background/requested/suspended*) ;;
+    background/woken/*) line "$1" "$event_app" "$2" "woken by input" "$green" ;;
     background/ready/*) line "$1" "$event_app" "$2" "ready and in the background" '' ;;
     background/displaced/*) line "$1" "$event_app" "$2" "moved to the background: only one app is in the foreground" '' ;;
     background/*) line "$1" "$event_app" "$2" "notified to finish its work" '' ;;

@@ -6,3 +6,6 @@ ExecStart=/usr/local/bin/kiosk.py
 URLSchemes=home
 Role=home
 LaunchAtStart=foreground
+
+[Memory]
+JetsamPriority=500

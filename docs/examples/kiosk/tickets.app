@@ -4,3 +4,9 @@ Name=Tickets
 Type=notify
 ExecStart=/usr/local/bin/kiosk.py
 URLSchemes=tickets
+
+[Lifecycle]
+BackgroundTimeSec=1min
+
+[Memory]
+MemoryMax=300M
