@@ -39,7 +39,7 @@ struct ProcessorWatch: Hashable, Sendable {
     /// the background count together.
     var nextAt: Instant?
     /// A measurement was asked for then, and has not arrived.
-    var askedAt: Instant?
+    @Rare var askedAt: Instant? = nil
     /// That it uses half of the limit was reported.
     var isWarned = false
     @Rare var throttle: Throttle? = nil

@@ -9,15 +9,15 @@ struct Suspended: Hashable, Sendable {
     /// What the daemon watches; `nil`: it has not said yet.
     var watch: InputWatch?
     /// Input that has not woken it: less than `WakeThreshold=`.
-    var input: Input?
+    @Rare var input: Input? = nil
     /// When that input wakes it; `nil`: not by itself.
-    var inputDue: Instant?
+    @Rare var inputDue: Instant? = nil
     /// When a timer of it is due; `nil`: it has none.
     var timerDue: Instant?
     /// When it runs for a moment because it has ticks, which can hide what it waits for; `nil`: it has none.
-    var pulseDue: Instant?
+    @Rare var pulseDue: Instant? = nil
     /// What wakes it once the app has background time again (L53): input of its own, or of a peer that waits.
-    var deferred: DeferredInput?
+    @Rare var deferred: DeferredInput? = nil
 }
 
 struct DeferredInput: Hashable, Sendable {
@@ -27,7 +27,7 @@ struct DeferredInput: Hashable, Sendable {
 }
 
 /// How input has woken a run (L50).
-struct Traffic: Hashable, Sendable {
+struct Traffic: Defaulted, Hashable, Sendable {
     var wakes = 0
     var lastInput: Input?
     var lastInputAt: Instant?

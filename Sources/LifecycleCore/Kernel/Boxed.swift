@@ -31,15 +31,42 @@ package struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
     package func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
 }
 
+/// A value that is made without arguments.
+package protocol Defaulted {
+    init()
+}
+
+/// A value that seldom differs from the default one: as long as it does not, it takes no space. It behaves like the value itself.
+@propertyWrapper
+package struct OnDemand<Value: Defaulted & Hashable & Sendable>: Hashable, Sendable {
+    /// `nil`: it is the default one.
+    private var box: Boxed<Value>?
+
+    package init(wrappedValue: Value) {
+        box = wrappedValue == Value() ? nil : Boxed(wrappedValue: wrappedValue)
+    }
+
+    package var wrappedValue: Value {
+        @inline(__always) _read { if let box { yield box.wrappedValue } else { yield Value() } }
+        _modify {
+            var value = box ?? Boxed(wrappedValue: Value())
+            // The box has one owner, so that it is changed in place.
+            box = nil
+            defer { box = value.wrappedValue == Value() ? nil : value }
+            yield &value.wrappedValue
+        }
+    }
+}
+
 /// An optional value that is rare: it is on the heap, so that its absence takes no space and costs no copy.
 @propertyWrapper
-indirect enum Rare<Value: Hashable & Sendable>: Hashable, Sendable {
+package indirect enum Rare<Value: Hashable & Sendable>: Hashable, Sendable {
     case none
     case some(Value)
 
-    init(wrappedValue: Value?) { self = wrappedValue.map { .some($0) } ?? .none }
+    package init(wrappedValue: Value?) { self = wrappedValue.map { .some($0) } ?? .none }
 
-    var wrappedValue: Value? {
+    package var wrappedValue: Value? {
         get { if case .some(let value) = self { value } else { nil } }
         set { self = Rare(wrappedValue: newValue) }
     }

@@ -159,14 +159,14 @@ struct Run: Hashable, Sendable {
     /// When its last freeze began, until it is thawed.
     var sleptSince: Instant?
     /// When the app said that it has nothing to do until something arrives; `nil`: it did not, or something has arrived.
-    var idleHint: Instant?
+    @Rare var idleHint: Instant? = nil
     /// `WATCHDOG_USEC=`: counts instead of `WatchdogSec=`; zero: no heartbeat is expected; `nil`: the app has said nothing.
     @Rare var heartbeatTime: Duration? = nil
     /// What the app does in the background now is not what a user asked for (L53). The next request of a user changes that.
     var isUnrequested = false
     /// Why the kernel killed it; `nil`: it did not.
     var outOfMemory: OutOfMemory?
-    var traffic = Traffic()
+    @OnDemand var traffic = Traffic()
     /// File locks keep it from being suspended, or did not keep it for longer (L43).
     @Rare var lockHold: LockHold? = nil
     /// What it uses of the processors in the background (L44).

@@ -16,7 +16,7 @@ package struct SizeRecord: Hashable, Sendable {
     private(set) package var estimate: UInt64
     /// By how much the last estimate may be too large.
     private(set) var doubt: UInt64
-    private(set) var exact: Exact?
+    @Rare private(set) var exact: Exact? = nil
 
     package init(estimate: UInt64 = 0) { self.init(estimate: estimate, doubt: 0, exact: nil) }
 

@@ -12,7 +12,7 @@ enum BackgroundBudget: Hashable, Sendable {
     /// The app is not in the background, or its background time is unlimited.
     case idle
     /// The clock runs.
-    case counting(Counting)
+    indirect case counting(Counting)
     /// The app is suspended.
     case paused(Paused)
     /// Used up: a task that begins now is refused.
