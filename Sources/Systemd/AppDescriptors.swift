@@ -2,7 +2,7 @@ import LoopPolicy
 import Posix
 
 /// The descriptors of apps that are silent most of the time, as one source of the loop: a source of libsystemd for each would take
-/// 300 bytes, and an app has several. The kernel reports those that are ready in turns (epoll(7)).
+/// 300 bytes, and an app has two. The kernel reports those that are ready in turns (epoll(7)).
 final class AppDescriptors {
     // The loop owns it, and so do the sources that are in the set.
     private unowned let loop: EventLoop
@@ -17,9 +17,9 @@ final class AppDescriptors {
         }
     }
 
-    func add(_ handler: DescriptorHandler, _ number: Int32, _ events: EpollEvents) throws(SystemError) {
-        // Valid while it is reported: `remove` takes it out of the kernel's set before the handler goes, and one is taken at a time.
-        let data = UInt64(UInt(bitPattern: Unmanaged.passUnretained(handler).toOpaque()))
+    func add(_ part: PartSource, _ number: Int32, _ events: EpollEvents) throws(SystemError) {
+        // Valid while it is reported: `remove` takes it out of the kernel's set before it goes, and one is taken at a time.
+        let data = UInt64(UInt(bitPattern: Unmanaged.passUnretained(part).toOpaque()))
         let result = set.add(number, events, data: data)
         if result != 0 { throw SystemError(call: "epoll_ctl", errno: result) }
     }
@@ -30,8 +30,7 @@ final class AppDescriptors {
         guard let next = (try? set.take(1))?.first, let pointer = UnsafeRawPointer(bitPattern: UInt(next.data)) else {
             return .nothing
         }
-        let handler = Unmanaged<DescriptorHandler>.fromOpaque(pointer).takeUnretainedValue()
-        loop.dispatchPart(handler) { handler.call(next.events) }
+        loop.dispatch(Unmanaged<PartSource>.fromOpaque(pointer).takeUnretainedValue(), next.events)
         // Whether anything came of it is counted for the handler.
         return .progress
     }

@@ -135,8 +135,8 @@ package final class EventLoop {
         _ descriptor: SharedDescriptor, events: EpollEvents, kind: SourceKind, share: AppShare? = nil,
         label: StaticString = #fileID, handler: @escaping (EpollEvents) -> TurnResult
     ) throws(SystemError) -> EventSource {
+        if kind.isPart { return try PartSource(parts(), descriptor, events, kind, label, share, handler) }
         let handler = DescriptorHandler(self, kind, label, share, handler)
-        if kind.isPart { return try EventSource(handler, watching: descriptor, events) }
         return try add("sd_event_add_io", handler, descriptor) {
             event, source, userdata in
             sd_event_add_io(
@@ -274,20 +274,18 @@ package final class EventLoop {
     }
 
     /// Serves a part of `AppDescriptors`, or lets it wait for its app. The source of all parts has been admitted to the round.
-    func dispatchPart(_ state: HandlerState, _ handler: () -> TurnResult) {
-        turnSource = state.label
+    func dispatch(_ part: PartSource, _ events: EpollEvents) {
+        turnSource = part.label
         let start = clock()
-        if case .pause(let end) = policy.verdict(on: state.kind, state.share?.policy, at: start),
-            pause(state, until: end)
-        {
-            return
+        if case .pause(let end) = policy.verdict(on: part.kind, part.share?.policy, at: start), let share = part.share {
+            return pause(part, in: share, until: end)
         }
-        let result = handler()
-        account(state, result, from: start, to: clock())
+        let result = part.call(events)
+        account(part, result, from: start, to: clock())
     }
 
     /// Counts a turn for the app that caused it, and looks whether anything came of it.
-    private func account(_ state: HandlerState, _ result: TurnResult, from start: Duration, to now: Duration) {
+    private func account(_ state: some ServedSource, _ result: TurnResult, from start: Duration, to now: Duration) {
         if let share = state.share, share.policy.served(from: start, to: now) { share.onFlood?() }
         if state.progress.ended(hasProgress: result == .progress, at: now) { switchOff(state) }
     }
@@ -344,13 +342,17 @@ package final class EventLoop {
         guard !state.isSignal, !state.isOneShot, let share = state.share, let source = state.source else {
             return false
         }
+        pause(source, in: share, until: end)
+        return true
+    }
+
+    private func pause(_ source: EventSource, in share: AppShare, until end: Duration) {
         if share.paused.isEmpty {
             pausedShares.append((share, end))
             pausedShares.sort { $0.end < $1.end }
             armPauseTimer()
         }
         source.pause(in: share)
-        return true
     }
 
     private func armPauseTimer() {
@@ -367,8 +369,8 @@ package final class EventLoop {
         armPauseTimer()
     }
 
-    private func switchOff(_ state: HandlerState) {
-        guard let source = state.source, !state.isOneShot else { return }
+    private func switchOff(_ state: some ServedSource) {
+        guard let source = state.switchable else { return }
         source.isEnabled = false
         switchedOff += 1
         onSwitchedOff?(state.kind, state.label)
@@ -427,6 +429,6 @@ package final class EventLoop {
         }
         sd_event_source_set_destroy_callback(source, releaseUserdata)
         sd_event_source_set_priority(source, box.kind.level.priority)
-        return EventSource(owning: source, box, watching: descriptor)
+        return LibrarySource(owning: source, box, watching: descriptor)
     }
 }

@@ -11,14 +11,24 @@ package enum TurnResult: Sendable {
     package init(_ hasProgress: Bool) { self = hasProgress ? .progress : .nothing }
 }
 
-/// A source as its handler's owner and the loop see it.
-class HandlerState {
-    // In an order without gaps: an app has several sources.
+/// What the loop serves, and counts turns of.
+protocol ServedSource: AnyObject {
+    var kind: SourceKind { get }
+    /// Of the app that can make it ready; `nil`: no app can.
+    var share: AppShare? { get }
+    /// The file that created the source, for the measurement of turns.
+    var label: StaticString { get }
+    var progress: ProgressCounter { get set }
+    /// What is switched off if nothing comes of its turns; `nil`: it is cancelled, or each of its turns has a cause of its own.
+    var switchable: EventSource? { get }
+}
+
+/// The handler of a source of libsystemd, as the loop sees it.
+class HandlerState: ServedSource {
     unowned let loop: EventLoop
     let share: AppShare?
     /// `nil` once the source is cancelled, also by its `deinit`: a weak reference would take 48 bytes of each source.
-    unowned(unsafe) var source: EventSource?
-    /// The file that created the source, for the measurement of turns.
+    unowned(unsafe) var source: LibrarySource?
     let label: StaticString
     let kind: SourceKind
     /// libsystemd disables it before it calls the handler: a timer or a deferred call.
@@ -32,6 +42,8 @@ class HandlerState {
         self.label = label
         self.share = share
     }
+
+    var switchable: EventSource? { isOneShot ? nil : source }
 }
 
 /// The closure of a source's callback. The source holds one reference and releases it in its destroy callback, which
@@ -55,7 +67,7 @@ final class HandlerBox<Input>: HandlerState {
     }
 }
 
-/// The same for the source of a descriptor, of which an app has several. The closure of a generic class takes 48 bytes more.
+/// The same for the source of a descriptor. The closure of a generic class takes 48 bytes more.
 final class DescriptorHandler: HandlerState {
     private let handler: (EpollEvents) -> TurnResult
 
@@ -72,8 +84,6 @@ final class DescriptorHandler: HandlerState {
         let box = Unmanaged<DescriptorHandler>.fromOpaque(userdata).takeUnretainedValue()
         box.loop.dispatch(box) { box.handler(events) }
     }
-
-    func call(_ events: EpollEvents) -> TurnResult { handler(events) }
 }
 
 /// Releases the object of `Unmanaged.passRetained(_:)`.
@@ -102,123 +112,39 @@ package final class AppShare {
 }
 
 /// A source of the loop. It stops and releases its handler when it is cancelled or dropped, which is allowed in the handler
-/// itself. A handler should refer to the owner of its source weakly.
-package final class EventSource {
-    private enum Registration {
-        case cancelled
-        /// An sd_event_source, whose userdata is the retained handler.
-        case source(OpaquePointer)
-        case part(DescriptorHandler, of: AppDescriptors)
-    }
-    private var registration: Registration
-    /// Stays open until the source is cancelled: a closed descriptor would stay in epoll(7) if another process has a copy.
-    private var descriptor: SharedDescriptor?
-    /// Of a part of `AppDescriptors`: whether it is enabled, what it waits for, and what the kernel's set has.
-    private var isPartEnabled = true
-    private var events: EpollEvents
-    private var eventsInSet: EpollEvents = []
-    /// While it waits for the share of its app: whether it is enabled afterwards.
-    private var isEnabledAfterPause: Bool?
+/// itself. A handler should refer to the owner of its source weakly, or without ownership if it only calls one method of it.
+package class EventSource {
     /// Called after the source was switched off because nothing came of its turns.
     package var onSwitchedOff: (() -> Void)?
+    /// While it waits for the share of its app: whether it is enabled afterwards.
+    private var isEnabledAfterPause: Bool?
 
-    /// Takes over the caller's reference of `source`, whose userdata is the retained `box`.
-    init(owning source: OpaquePointer, _ box: HandlerState, watching descriptor: SharedDescriptor?) {
-        registration = .source(source)
-        self.descriptor = descriptor
-        events = []
-        box.source = self
-    }
-
-    /// A part of `AppDescriptors`.
-    init(_ handler: DescriptorHandler, watching descriptor: SharedDescriptor, _ events: EpollEvents)
-        throws(SystemError)
-    {
-        let parts = try handler.loop.parts()
-        registration = .part(handler, of: parts)
-        self.descriptor = descriptor
-        self.events = events
-        try updatePart(handler, parts)
-        handler.source = self
-    }
+    fileprivate init() {}
 
     /// Stops the source permanently.
-    package func cancel() {
-        switch registration {
-        case .cancelled: return
-        case .source(let source):
-            if let box = sd_event_source_get_userdata(source) {
-                Unmanaged<HandlerState>.fromOpaque(box).takeUnretainedValue().source = nil
-            }
-            sd_event_source_disable_unref(source)
-        case .part(let handler, let parts):
-            isPartEnabled = false
-            try? updatePart(handler, parts)
-            handler.source = nil
-        }
-        registration = .cancelled
-        descriptor = nil
-    }
+    package func cancel() {}
 
-    package var isCancelled: Bool { if case .cancelled = registration { true } else { false } }
+    package var isCancelled: Bool { true }
+
+    /// Sets the events of the descriptor to wait for.
+    package func setEvents(_ events: EpollEvents) throws(SystemError) {}
 
     /// Whether the loop waits for the source. A cancelled source stays disabled.
     package var isEnabled: Bool {
-        get {
-            if isCancelled { return false }
-            if let isEnabledAfterPause { return isEnabledAfterPause }
-            guard case .source(let source) = registration else { return isPartEnabled }
-            var enabled: Int32 = 0
-            return sd_event_source_get_enabled(source, &enabled) > 0
-        }
-        set {
-            if isEnabledAfterPause != nil { return isEnabledAfterPause = newValue }
-            enable(newValue ? SD_EVENT_ON : SD_EVENT_OFF)
-        }
+        get { !isCancelled && (isEnabledAfterPause ?? isEnabledNow) }
+        set { if isEnabledAfterPause != nil { isEnabledAfterPause = newValue } else { isEnabledNow = newValue } }
     }
 
-    private func enable(_ state: Int) {
-        switch registration {
-        case .cancelled: break
-        case .source(let source):
-            let result = sd_event_source_set_enabled(source, Int32(state))
-            precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
-        case .part(let handler, let parts):
-            isPartEnabled = state != SD_EVENT_OFF
-            // Without memory it stays silent until it is enabled again; nothing is lost, since the kernel keeps what arrived.
-            try? updatePart(handler, parts)
-        }
+    /// The same, without regard to the share of its app.
+    fileprivate var isEnabledNow: Bool {
+        get { false }
+        set {}
     }
-
-    /// What waits for nothing is not in the kernel's set: an error or a hang-up would be reported nevertheless.
-    private func updatePart(_ handler: DescriptorHandler, _ parts: AppDescriptors) throws(SystemError) {
-        let wanted = isPartEnabled ? events : []
-        guard wanted != eventsInSet, let descriptor else { return }
-        if !eventsInSet.isEmpty { parts.remove(descriptor.raw) }
-        eventsInSet = []
-        if wanted.isEmpty { return }
-        try parts.add(handler, descriptor.raw, wanted)
-        eventsInSet = wanted
-    }
-
-    /// Sets the events of the descriptor to wait for.
-    package func setEvents(_ events: EpollEvents) throws(SystemError) {
-        switch registration {
-        case .cancelled: break
-        case .source(let source):
-            try check(sd_event_source_set_io_events(source, events.rawValue), "sd_event_source_set_io_events")
-        case .part(let handler, let parts):
-            self.events = events
-            try updatePart(handler, parts)
-        }
-    }
-
-    // MARK: Waiting
 
     /// Lets the source wait until its app is served again.
     func pause(in share: AppShare) {
         guard !isCancelled, isEnabledAfterPause == nil else { return }
-        enable(SD_EVENT_OFF)
+        isEnabledNow = false
         isEnabledAfterPause = true
         share.paused.append(self)
     }
@@ -226,23 +152,141 @@ package final class EventSource {
     fileprivate func endPause() {
         guard let isEnabled = isEnabledAfterPause else { return }
         isEnabledAfterPause = nil
-        if isEnabled { enable(SD_EVENT_ON) }
+        if isEnabled { isEnabledNow = true }
     }
+}
+
+/// A source of libsystemd.
+final class LibrarySource: EventSource {
+    /// An sd_event_source, whose userdata is the retained handler; `nil`: it is cancelled.
+    private var source: OpaquePointer?
+    /// Stays open until the source is cancelled: a closed descriptor would stay in epoll(7) if another process has a copy.
+    private var descriptor: SharedDescriptor?
+
+    /// Takes over the caller's reference of `source`, whose userdata is the retained `box`.
+    init(owning source: OpaquePointer, _ box: HandlerState, watching descriptor: SharedDescriptor?) {
+        self.source = source
+        self.descriptor = descriptor
+        super.init()
+        box.source = self
+    }
+
+    deinit { cancel() }
+
+    package override func cancel() {
+        guard let source else { return }
+        if let box = sd_event_source_get_userdata(source) {
+            Unmanaged<HandlerState>.fromOpaque(box).takeUnretainedValue().source = nil
+        }
+        sd_event_source_disable_unref(source)
+        self.source = nil
+        descriptor = nil
+    }
+
+    package override var isCancelled: Bool { source == nil }
+
+    fileprivate override var isEnabledNow: Bool {
+        get {
+            var enabled: Int32 = 0
+            return sd_event_source_get_enabled(source, &enabled) > 0
+        }
+        set { enable(newValue ? SD_EVENT_ON : SD_EVENT_OFF) }
+    }
+
+    private func enable(_ state: Int) {
+        guard let source else { return }
+        let result = sd_event_source_set_enabled(source, Int32(state))
+        precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
+    }
+
+    package override func setEvents(_ events: EpollEvents) throws(SystemError) {
+        guard let source else { return }
+        try check(sd_event_source_set_io_events(source, events.rawValue), "sd_event_source_set_io_events")
+    }
+
+    // MARK: Waiting
 
     /// Lets the source wait for the end of the round: it stays ready, with less urgency than that.
     /// - Parameter isOneShot: libsystemd has disabled it before it called the handler.
     func waitForRound(isOneShot: Bool) {
-        guard case .source(let source) = registration else { return }
+        guard let source else { return }
         sd_event_source_set_priority(source, LoopLevel.afterRound)
         if isOneShot { enable(SD_EVENT_ONESHOT) }
     }
 
     func endWait(_ level: LoopLevel) {
-        if case .source(let source) = registration { sd_event_source_set_priority(source, level.priority) }
+        if let source { sd_event_source_set_priority(source, level.priority) }
+    }
+}
+
+/// A part of `AppDescriptors`: a descriptor and its handler, in one object.
+final class PartSource: EventSource, ServedSource {
+    private var isWanted = true
+    /// What it waits for, and what the kernel's set has.
+    private var events: EpollEvents
+    private var eventsInSet: EpollEvents = []
+    let kind: SourceKind
+    var progress = ProgressCounter()
+    let share: AppShare?
+    let label: StaticString
+    private let parts: AppDescriptors
+    /// Stays open until the source is cancelled; `nil`: it is.
+    private var descriptor: SharedDescriptor?
+    private var handler: ((EpollEvents) -> TurnResult)?
+
+    init(
+        _ parts: AppDescriptors, _ descriptor: SharedDescriptor, _ events: EpollEvents, _ kind: SourceKind,
+        _ label: StaticString, _ share: AppShare?, _ handler: @escaping (EpollEvents) -> TurnResult
+    ) throws(SystemError) {
+        self.parts = parts
+        self.descriptor = descriptor
+        self.events = events
+        self.kind = kind
+        self.label = label
+        self.share = share
+        self.handler = handler
+        super.init()
+        try update()
     }
 
-    deinit {
-        cancel()
+    deinit { cancel() }
+
+    var switchable: EventSource? { isCancelled ? nil : self }
+
+    func call(_ events: EpollEvents) -> TurnResult { handler?(events) ?? .nothing }
+
+    package override func cancel() {
+        isWanted = false
+        try? update()
+        descriptor = nil
+        handler = nil
+    }
+
+    package override var isCancelled: Bool { descriptor == nil }
+
+    fileprivate override var isEnabledNow: Bool {
+        get { isWanted }
+        set {
+            isWanted = newValue
+            // Without memory it stays silent until it is enabled again; nothing is lost, since the kernel keeps what arrived.
+            try? update()
+        }
+    }
+
+    package override func setEvents(_ events: EpollEvents) throws(SystemError) {
+        self.events = events
+        try update()
+    }
+
+    /// What waits for nothing is not in the kernel's set: an error or a hang-up would be reported nevertheless.
+    private func update() throws(SystemError) {
+        let wanted = isWanted ? events : []
+        guard wanted != eventsInSet, let descriptor else { return }
+        if !eventsInSet.isEmpty { parts.remove(descriptor.raw) }
+        eventsInSet = []
+        if wanted.isEmpty { return }
+        try parts.add(self, descriptor.raw, wanted)
+        eventsInSet = wanted
     }
 }
 
