@@ -3,33 +3,59 @@ import Posix
 
 /// The cgroup of one run of one app.
 final class CgroupLeaf {
-    /// In the folder of the root, whose path all groups share.
-    private let name: String
-    var path: String { root.path + "/" + name }
+    /// In the folder of the root: "photos.run3", or "photos.run3_1" if that still exists. No file of the kernel has such a name.
+    struct Name {
+        let app: String
+        let run: UInt64
+        var attempt: UInt8 = 0
+
+        init(app: String, run: UInt64) { (self.app, self.run) = (app, run) }
+
+        /// - Parameter text: `nil` is the result for what is no such name.
+        init?(_ text: String) {
+            // App IDs can contain dots, digits and underscores, so the search starts at the end.
+            guard let dot = text.lastIndex(of: "."), dot > text.startIndex, text[dot...].hasPrefix(".run") else {
+                return nil
+            }
+            let numbers = text[text.index(dot, offsetBy: 4)...].split(separator: "_", maxSplits: 1)
+            guard let first = numbers.first, let run = UInt64(first) else { return nil }
+            self.init(app: String(text[..<dot]), run: run)
+            if let second = numbers.dropFirst().first {
+                guard let attempt = UInt8(second) else { return nil }
+                self.attempt = attempt
+            }
+            guard self.text == text else { return nil }
+        }
+
+        var text: String { "\(app).run\(run)" + (attempt == 0 ? "" : "_\(attempt)") }
+    }
+
+    private let name: Name
+    var path: String { "\(root.path)/\(name.text)" }
     let root: CgroupRoot
     let folder: SharedDescriptor
-    private let events: KeptFile
-    private let memory: KeptFile?
+    /// `cgroup.events` and, with the memory controller, `memory.stat`: reading them again costs a third of opening them again.
+    private let events: Descriptor
+    private let memory: Descriptor?
     /// `cgroup.freeze`, open while the group is frozen: to open it takes longer than to thaw a small app.
-    private var freezer: SharedDescriptor?
+    private var freezer: Descriptor?
 
     /// Creates the group. It must not exist: once `cgroup.kill` was written, the kernel also kills every process that is
     /// created in the group later.
-    static func make(_ path: String, root: CgroupRoot) throws(SystemError) -> CgroupLeaf {
+    static func make(_ name: Name, root: CgroupRoot) throws(SystemError) -> CgroupLeaf {
+        let path = "\(root.path)/\(name.text)"
         try checkErrno(mkdir(path, 0o755), "mkdir", path)
-        return try CgroupLeaf(existing: path, root: root)
+        return try CgroupLeaf(existing: name, root: root)
     }
 
-    init(existing path: String, root: CgroupRoot) throws(SystemError) {
-        precondition(path.hasPrefix(root.path + "/"), "\(path) is not below \(root.path)")
-        name = String(path.dropFirst(root.path.count + 1))
+    init(existing name: Name, root: CgroupRoot) throws(SystemError) {
+        self.name = name
         self.root = root
+        let path = "\(root.path)/\(name.text)"
         folder = SharedDescriptor(try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
-        events = try KeptFile("cgroup.events", in: folder)
-        memory = root.hasMemoryController ? try KeptFile("memory.stat", in: folder) : nil
+        events = try openFile("cgroup.events", O_RDONLY | O_NOCTTY, in: folder)
+        memory = root.hasMemoryController ? try openFile("memory.stat", O_RDONLY | O_NOCTTY, in: folder) : nil
     }
-
-    var eventsDescriptor: SharedDescriptor { events.descriptor }
 
     /// Writes to a file of the group. If the group no longer exists, nothing happens, as in an empty group.
     func write(_ text: String, to file: String) throws(SystemError) {
@@ -47,15 +73,14 @@ final class CgroupLeaf {
 
     func freeze() throws(SystemError) {
         try unlessGone("cgroup.freeze") { () throws(SystemError) in
-            let file = SharedDescriptor(try openFile("cgroup.freeze", O_WRONLY | O_NONBLOCK | O_NOFOLLOW, in: folder))
+            let file = try openFile("cgroup.freeze", O_WRONLY | O_NONBLOCK | O_NOFOLLOW, in: folder)
             try writeControl("1", to: file, "cgroup.freeze")
-            freezer = file
+            freezer = consume file
         }
     }
 
     func thaw() throws(SystemError) {
-        guard let file = freezer else { return try write("0", to: "cgroup.freeze") }
-        freezer = nil
+        guard let file = freezer.take() else { return try write("0", to: "cgroup.freeze") }
         try unlessGone("cgroup.freeze") { () throws(SystemError) in try writeControl("0", to: file, "cgroup.freeze") }
     }
 
@@ -63,7 +88,7 @@ final class CgroupLeaf {
 
     /// Reads a key of cgroup.events ("populated", "frozen"); false if the group no longer exists.
     func event(_ name: String) throws(SystemError) -> Bool {
-        guard let bytes = try events.readIfPresent(limit: 256) else { return false }
+        guard let bytes = try events.readStartIfPresent("cgroup.events", limit: 256) else { return false }
         return flatKeyed(bytes, name) == 1
     }
 
@@ -74,7 +99,7 @@ final class CgroupLeaf {
     /// `nil` without the memory controller.
     func footprint() throws(SystemError) -> Footprint? {
         if !root.hasMemoryController { return nil }
-        guard let stat = try memory?.readIfPresent(limit: 16 * 1024) else { return Footprint() }
+        guard let stat = try memory?.readStartIfPresent("memory.stat", limit: 16 * 1024) else { return Footprint() }
         // The file is missing if the kernel was started without swap accounting.
         let swapped = try readFileIfPresent(at: "memory.swap.current", in: folder, limit: 64) ?? []
         var scanner = ByteScanner(swapped)

@@ -25,14 +25,13 @@ package final class Containment {
     package func create(app: String, run: UInt64) throws(SystemError) -> Enclosure {
         switch mode {
         case .cgroup(let root):
-            var attempt = 0
+            var name = CgroupLeaf.Name(app: app, run: run)
             while true {
-                let path = "\(root.path)/\(leafName(app, run, attempt))"
                 do {
-                    let leaf = try CgroupLeaf.make(path, root: root)
+                    let leaf = try CgroupLeaf.make(name, root: root)
                     return enclosure(app, run, .cgroup(leaf))
-                } catch  where error.errno == EEXIST && attempt < 100 {
-                    attempt += 1
+                } catch  where error.errno == EEXIST && name.attempt < 100 {
+                    name.attempt += 1
                 }
             }
         case .processGroup:
@@ -91,8 +90,9 @@ package final class Containment {
     package func open(_ found: EnclosureSearch.Found) throws(SystemError) -> Enclosure? {
         switch mode {
         case .cgroup(let root):
+            guard let name = CgroupLeaf.Name(found.location) else { return nil }
             do {
-                let leaf = try CgroupLeaf(existing: found.location, root: root)
+                let leaf = try CgroupLeaf(existing: name, root: root)
                 return enclosure(found.app, found.run, .cgroup(leaf))
             } catch {
                 if error.meansGone { return nil }
@@ -138,7 +138,8 @@ package final class Containment {
         guard case .cgroup(let root) = mode else { return .removed }
         for leaf in try leaves(of: root) {
             do {
-                guard try CgroupLeaf(existing: leaf.location, root: root).remove() else { return .busy }
+                guard let name = CgroupLeaf.Name(leaf.location), try CgroupLeaf(existing: name, root: root).remove()
+                else { return .busy }
             } catch {
                 if !error.meansGone { throw error }
             }
@@ -168,7 +169,7 @@ package final class Containment {
             guard let own = root.mount.group(ofFolder: root.path), group.hasPrefix(own == "/" ? own : own + "/")
             else { return .other }
             let leaf = group.dropFirst(own.utf8.count).split(separator: "/").first ?? ""
-            return Self.app(ofLeaf: leaf).map { .app(String($0.app)) } ?? .other
+            return CgroupLeaf.Name(String(leaf)).map { .app($0.app) } ?? .other
         case .processGroup:
             guard let stat = try proc.stat(of: pid) else { return .ended }
             for candidate in [pid, stat.session] where candidate > 0 {
@@ -197,24 +198,9 @@ package final class Containment {
         Enclosure(app: app, run: run, kind: kind, proc: proc)
     }
 
-    /// Returns "photos.run3", or "photos.run3_1" if that still exists. No file of the kernel has such a name.
-    private func leafName(_ app: String, _ run: UInt64, _ attempt: Int) -> String {
-        "\(app).run\(run)" + (attempt == 0 ? "" : "_\(attempt)")
-    }
-
     private func leaves(of root: CgroupRoot) throws(SystemError) -> [EnclosureSearch.Found] {
         try subfolders(of: root.path).compactMap { name in
-            guard let (app, run) = Self.app(ofLeaf: name[...]) else { return nil }
-            return EnclosureSearch.Found(app: String(app), run: run, location: "\(root.path)/\(name)")
+            CgroupLeaf.Name(name).map { EnclosureSearch.Found(app: $0.app, run: $0.run, location: name) }
         }
-    }
-
-    /// Reads a name that `leafName` made.
-    private static func app(ofLeaf name: Substring) -> (app: Substring, run: UInt64)? {
-        // App IDs can contain dots, digits and underscores, so the search starts at the end.
-        guard let dot = name.lastIndex(of: "."), name[dot...].hasPrefix(".run") else { return nil }
-        let digits = name[name.index(dot, offsetBy: 4)...].prefix { $0 != "_" }
-        guard let run = UInt64(digits), dot > name.startIndex else { return nil }
-        return (name[..<dot], run)
     }
 }

@@ -161,47 +161,47 @@ private struct ContainmentDetection {
             _ = rmdir(path)
             throw Refusal(reason: "\(path) is of type \(type) and can hold no processes of its own")
         }
-        var root = CgroupRoot(path: path, mount: mount, ownership: ownership)
-        enableControllers(base: base, &root)
-        return root
+        let (controllers, notes) = enableControllers(base: base, path, mount, ownership)
+        return CgroupRoot(path: path, mount: mount, ownership: ownership, controllers: controllers, notes: notes)
     }
 
     /// Enables each controller that is available. Freezing and killing need none, so a failure is only noted.
-    private func enableControllers(base: String, _ root: inout CgroupRoot) {
+    private func enableControllers(
+        base: String, _ path: String, _ mount: CgroupMount, _ ownership: CgroupRoot.Ownership
+    ) -> (controllers: [String], notes: [String]) {
         let available = words(of: base + "/cgroup.controllers")
         let wanted = Self.controllers.filter { available.contains($0) }
-        if wanted.isEmpty { return }
+        if wanted.isEmpty { return ([], []) }
         let enabled = words(of: base + "/cgroup.subtree_control")
         let missing = wanted.filter { !enabled.contains($0) }
-        if !missing.isEmpty, let note = empty(base, root) {
-            root.notes.append(note)
-            return
-        }
+        if !missing.isEmpty, let note = empty(base, mount, ownership) { return ([], [note]) }
+        var (controllers, notes): ([String], [String]) = ([], [])
         for controller in wanted {
             do {
                 if missing.contains(controller) {
                     try writeControlFile(base + "/cgroup.subtree_control", "+\(controller)")
                 }
-                try writeControlFile(root.path + "/cgroup.subtree_control", "+\(controller)")
-                root.controllers.append(controller)
+                try writeControlFile(path + "/cgroup.subtree_control", "+\(controller)")
+                controllers.append(controller)
             } catch {
-                root.notes.append("no \(controller) controller: \(SystemError.text(of: error.errno))")
+                notes.append("no \(controller) controller: \(SystemError.text(of: error.errno))")
             }
         }
+        return (controllers, notes)
     }
 
     /// Moves the only process of a delegated group into a leaf: this process, or the process that keeps another service's
     /// group open. Controllers must not be enabled while the group contains processes: those that support threads would be
     /// enabled and make every group below "domain invalid" (cgroups(7)).
     /// - Returns: why the group could not be emptied; `nil` if it is empty.
-    private func empty(_ base: String, _ root: CgroupRoot) -> String? {
+    private func empty(_ base: String, _ mount: CgroupMount, _ ownership: CgroupRoot.Ownership) -> String? {
         // The root of the hierarchy is exempt from the rule, and has no cgroup.type.
         guard fileExists(base + "/cgroup.type") else { return nil }
         let inside = words(of: base + "/cgroup.procs")
         guard let pid = inside.first else { return nil }
         // Processes that the daemon does not own, such as a shell in the same container, are not moved.
-        guard root.ownership == .delegated, inside.count == 1,
-            base != root.mount.ownFolder || pid == String(around.pid)
+        guard ownership == .delegated, inside.count == 1,
+            base != mount.ownFolder || pid == String(around.pid)
         else { return "no controllers, since other processes share the group \(base)" }
         do {
             if mkdir("\(base)/\(Self.supervisor)", 0o755) < 0, errno != EEXIST {

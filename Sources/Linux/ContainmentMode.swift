@@ -23,7 +23,7 @@ package enum ContainmentMode: Equatable {
 }
 
 /// The group that contains a leaf for each run of an app.
-package struct CgroupRoot: Equatable {
+package final class CgroupRoot: Equatable, Sendable {
     package enum Ownership: Equatable {
         /// Delegated to this process: systemd's Delegate=yes, a container's namespace, a user's own.
         case delegated
@@ -31,13 +31,13 @@ package struct CgroupRoot: Equatable {
         case own
     }
 
-    package var path: String
-    package var mount: CgroupMount
-    package var ownership: Ownership
+    package let path: String
+    package let mount: CgroupMount
+    package let ownership: Ownership
     /// The controllers of the leaves, out of memory, cpu, io and pids.
-    package var controllers: [String]
+    package let controllers: [String]
     /// One sentence for each controller that could not be enabled.
-    package var notes: [String]
+    package let notes: [String]
 
     package var hasMemoryController: Bool { controllers.contains("memory") }
 
@@ -49,6 +49,11 @@ package struct CgroupRoot: Equatable {
         self.ownership = ownership
         self.controllers = controllers
         self.notes = notes
+    }
+
+    package static func == (a: CgroupRoot, b: CgroupRoot) -> Bool {
+        a.path == b.path && a.mount == b.mount && a.ownership == b.ownership && a.controllers == b.controllers
+            && a.notes == b.notes
     }
 
     package var summary: String {

@@ -20,8 +20,8 @@ package enum WeightMeans: Equatable {
 
 /// All processes of one run of one app, however they fork: a cgroup, or a family that is found in /proc.
 ///
-/// No method blocks. After `freeze` the caller checks `isFrozen` at once, again after about 1 ms, and only then polls
-/// `eventsDescriptor`: the kernel delays that event by about 14 ms.
+/// No method blocks. After `freeze` the caller checks `isFrozen` at once, and again after about 1 ms: the kernel delays the event of
+/// `cgroup.events` by about 14 ms.
 package final class Enclosure {
     package let app: String
     /// The number of the run, chosen by the caller. Each run has an enclosure of its own.
@@ -128,15 +128,6 @@ package final class Enclosure {
         switch kind {
         case .cgroup(let leaf): try leaf.event("populated")
         case .family(let family): try !family.members().isEmpty
-        }
-    }
-
-    /// Reports POLLPRI (EPOLLPRI) when "populated" or "frozen" may have changed; reading one of them arms it again. `nil` in
-    /// process-group mode, which has no such event.
-    package var eventsDescriptor: SharedDescriptor? {
-        switch kind {
-        case .cgroup(let leaf): leaf.eventsDescriptor
-        case .family: nil
         }
     }
 

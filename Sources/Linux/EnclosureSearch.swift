@@ -5,7 +5,7 @@ package final class EnclosureSearch {
     package struct Found {
         package let app: String
         package let run: UInt64
-        /// The path of the cgroup, or the value of the marker.
+        /// The name of the cgroup, or the value of the marker.
         let location: String
     }
 

@@ -4,16 +4,17 @@ package import Posix
 /// Writes to an existing file in one write, as files of cgroups and /proc require. The file is opened with O_NONBLOCK, with
 /// which memory.max and memory.high do not block since Linux 6.16.
 package func writeControlFile(_ name: String, _ text: String, in folder: SharedDescriptor? = nil) throws(SystemError) {
-    let file = SharedDescriptor(try openFile(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, in: folder))
+    let file = try openFile(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, in: folder)
     try writeControl(text, to: file, name)
 }
 
 /// Writes to a file that `writeControlFile` would open.
 /// - Parameter name: of the file, for errors.
-func writeControl(_ text: String, to file: SharedDescriptor, _ name: String) throws(SystemError) {
+func writeControl(_ text: String, to file: borrowing Descriptor, _ name: String) throws(SystemError) {
     var text = text
+    let number = file.raw
     let (count, length) = text.withUTF8 { bytes in
-        (retryInterrupted { write(file.raw, bytes.baseAddress, bytes.count) }, bytes.count)
+        (retryInterrupted { write(number, bytes.baseAddress, bytes.count) }, bytes.count)
     }
     try checkErrno(count, "write \"\(text)\" to", name)
     if count != length { throw SystemError(call: "write \"\(text)\" to", errno: EIO, path: name) }

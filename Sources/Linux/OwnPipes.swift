@@ -2,13 +2,15 @@ import CLinux
 import Posix
 
 /// What an app has left in its own pipes when it was frozen.
-package struct LeftInput: Equatable {
+package struct LeftInput: Hashable, Sendable {
     /// Numbers of bytes by the inode of the pipe.
     var bytes: [UInt64: UInt64] = [:]
     /// Event descriptors that were readable (eventfd(2)).
     var events: Set<EventDescriptor> = []
 
     package init() {}
+
+    package var isEmpty: Bool { bytes.isEmpty && events.isEmpty }
 }
 
 /// An event descriptor of a process. The kernel does not tell whether two of them are of the same file.

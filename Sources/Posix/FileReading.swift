@@ -84,16 +84,31 @@ package struct KeptFile: ~Copyable {
         self.path = path
     }
 
-    /// Reads from the start in one pread(2), so that the kernel's answer is consistent.
-    /// - Parameter limit: further bytes are cut off.
+    /// `Descriptor.readStart`
     package func read(limit: Int = 8192) throws(SystemError) -> [UInt8] {
-        try readBuffer(limit, "pread", path) { pread(descriptor.raw, $0, limit, 0) }
+        try descriptor.descriptor.readStart(path, limit: limit)
     }
 
-    /// `read` that returns `nil` if the process or cgroup behind the file is gone.
+    /// `Descriptor.readStartIfPresent`
     package func readIfPresent(limit: Int = 8192) throws(SystemError) -> [UInt8]? {
+        try descriptor.descriptor.readStartIfPresent(path, limit: limit)
+    }
+}
+
+extension Descriptor {
+    /// Reads a file from the start in one pread(2), so that the kernel's answer is consistent.
+    /// - Parameters:
+    ///   - path: for errors.
+    ///   - limit: further bytes are cut off.
+    package func readStart(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        let number = raw
+        return try readBuffer(limit, "pread", path) { pread(number, $0, limit, 0) }
+    }
+
+    /// `readStart` that returns `nil` if the process or cgroup behind the file is gone.
+    package func readStartIfPresent(_ path: String, limit: Int) throws(SystemError) -> [UInt8]? {
         do {
-            return try read(limit: limit)
+            return try readStart(path, limit: limit)
         } catch {
             if error.meansGone { return nil }
             throw error

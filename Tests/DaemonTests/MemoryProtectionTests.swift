@@ -14,14 +14,14 @@ struct MemoryProtectionTests {
     @Test("the footprint of an app in the foreground is protected from reclaim, and that of no other app (L38)")
     func protected() throws {
         let root = try TestDaemon.makeFolder()
-        let group = root + "/group"
+        let group = root + "/app.run1"
         try createDirectories(at: group)
         for file in ["cgroup.events", "memory.low"] { try replaceFile(at: "\(group)/\(file)", with: []) }
         try replaceFile(at: group + "/memory.stat", with: Array("anon 10485760\n".utf8))
         let mounts = "36 35 0:1 / \(group) rw - cgroup2 cgroup2 rw\n"
         let mount = try #require(CgroupMount(selfCgroup: Array("0::/\n".utf8), mountInfo: Array(mounts.utf8)))
         let groups = CgroupRoot(path: root, mount: mount, ownership: .own, controllers: ["memory"])
-        let leaf = try CgroupLeaf(existing: group, root: groups)
+        let leaf = try CgroupLeaf(existing: CgroupLeaf.Name(app: "app", run: 1), root: groups)
 
         let events = EventList()
         let context = try DaemonContext.bare(in: root, try EventLoop(), events)

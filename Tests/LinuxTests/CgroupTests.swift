@@ -195,21 +195,6 @@ struct CgroupTests {
         #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
     }
 
-    @Test("the events descriptor reports POLLPRI when a group is frozen or becomes empty")
-    func events() throws {
-        let test = try TestContainment("events")
-        defer { test.end() }
-        let enclosure = try test.containment.create(app: "a", run: 1)
-        let process = try test.shell("exec sleep 1000", in: enclosure)
-        let descriptor = try #require(enclosure.eventsDescriptor)
-        _ = try enclosure.isFrozen()
-        try enclosure.freeze()
-        while try !enclosure.isFrozen() { try wait(for: descriptor, events: Int16(POLLPRI)) }
-        try enclosure.killAll()
-        while try enclosure.isPopulated() { try wait(for: descriptor, events: Int16(POLLPRI)) }
-        _ = try process.waitForEnd()
-    }
-
     @Test("a child that forked twice and left its session is frozen and killed with the other processes")
     func escapee() throws {
         let test = try TestContainment("escapee")

@@ -6,27 +6,27 @@ import Testing
 
 /// A group with a memory controller: its files lie in an ordinary folder.
 private struct FakeGroup {
-    let scratch: Scratch
+    private let scratch: Scratch
+    private let name = CgroupLeaf.Name(app: "app", run: 1)
     let enclosure: Enclosure
 
     init(events: String = "oom_kill 0\n", local: String? = nil) throws {
         scratch = try Scratch()
+        try createDirectories(at: "\(scratch.path)/\(name.text)")
         for file in ["cgroup.events", "memory.stat", "memory.oom.group", "memory.max", "memory.low"] {
-            _ = try scratch.file(file)
+            _ = try scratch.file("\(name.text)/\(file)")
         }
-        _ = try scratch.file("memory.events", events)
-        if let local { _ = try scratch.file("memory.events.local", local) }
+        _ = try scratch.file("\(name.text)/memory.events", events)
+        if let local { _ = try scratch.file("\(name.text)/memory.events.local", local) }
         let mounts = "36 35 0:1 / \(scratch.path) rw - cgroup2 cgroup2 rw\n"
         let mount = try #require(CgroupMount(selfCgroup: Array("0::/\n".utf8), mountInfo: Array(mounts.utf8)))
-        let root = CgroupRoot(
-            path: String(scratch.path[..<(try #require(scratch.path.lastIndex(of: "/")))]), mount: mount,
-            ownership: .own, controllers: ["memory"])
-        let leaf = try CgroupLeaf(existing: scratch.path, root: root)
+        let root = CgroupRoot(path: scratch.path, mount: mount, ownership: .own, controllers: ["memory"])
+        let leaf = try CgroupLeaf(existing: name, root: root)
         enclosure = Enclosure(app: "app", run: 1, kind: .cgroup(leaf), proc: ProcFS())
     }
 
     func text(_ file: String) throws -> String {
-        String(decoding: try readFile(at: "\(scratch.path)/\(file)", limit: 64), as: UTF8.self)
+        String(decoding: try readFile(at: "\(scratch.path)/\(name.text)/\(file)", limit: 64), as: UTF8.self)
     }
 }
 
