@@ -68,10 +68,7 @@ package final class BusServer {
     package var onPeerGone: ((BusPeer, String) -> Void)?
     /// Called with a sentence for the log when a connection is refused or fails.
     package var onWarning: ((String) -> Void)?
-    /// The listening socket. A process that takes it over serves the clients that have connected meanwhile.
-    package let listener: SharedDescriptor
-    /// Whether the socket was a previous server's.
-    package let isAdopted: Bool
+    private let socket: BusListener
 
     let loop: EventLoop
     private let objects: BusObjects
@@ -80,7 +77,6 @@ package final class BusServer {
     /// Of the app whose processes connect.
     private let share: AppShare?
     private var isLeftInPlace = false
-    private let identity: FileIdentity?
     private var listening: EventSource?
     /// Made for the first connection: most apps have none.
     private var handshakeTimer: Timer?
@@ -100,28 +96,27 @@ package final class BusServer {
     private var spare: Descriptor?
 
     /// Listens at `path`, with a configuration of its own.
+    /// - Parameters: as of `BusListener`.
     package convenience init(
         loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,
         names: [String], objects: BusObjects, permittedUsers: Set<UInt32> = [0, geteuid()], limits: Limits = Limits()
     ) throws(SystemError) {
         let configuration = Configuration(names: names, permittedUsers: permittedUsers, limits: limits)
         try self.init(
-            loop: loop, path: path, adopting: adopted, mode: mode, objects: objects, configuration: configuration)
+            loop: loop, path: path, listening: BusListener(at: path, adopting: adopted, mode: mode), objects: objects,
+            configuration: configuration)
     }
 
-    /// Listens at `path`.
+    /// Serves the connections of a socket.
     /// - Parameters:
-    ///   - adopted: the socket of a previous server. It is used if it listens at this path, otherwise closed.
-    ///   - mode: of the socket's file.
-    ///   - owner: of the socket's file; `nil`: this process.
+    ///   - socket: listens at `path`. No other source of the loop waits for it.
     ///   - share: of the app whose processes connect; `nil`: they are no processes of an app.
     ///   - closer: of the app whose processes connect; `nil`: only root and the user of this process may connect.
     ///   - admits: why a process may not connect, as the end of a sentence; `nil`: it may.
-    /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EADDRINUSE if another program listens there.
     package init(
-        loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,
-        owner: Owner? = nil, objects: BusObjects, configuration: Configuration, share: AppShare? = nil,
-        closer: DescriptorCloser? = nil, admits: ((PeerCredentials) -> String?)? = nil
+        loop: EventLoop, path: String, listening socket: BusListener, objects: BusObjects,
+        configuration: Configuration, share: AppShare? = nil, closer: DescriptorCloser? = nil,
+        admits: ((PeerCredentials) -> String?)? = nil
     ) throws(SystemError) {
         self.loop = loop
         self.path = path
@@ -131,25 +126,10 @@ package final class BusServer {
         self.closer = closer ?? DescriptorCloser()
         isTrusting = closer == nil
         self.share = share
-        if let adopted, UnixSocket.listens(adopted, at: path) {
-            listener = SharedDescriptor(adopted)
-            isAdopted = true
-        } else {
-            listener = SharedDescriptor(try UnixSocket.listen(at: path, mode: mode))
-            isAdopted = false
-            if let owner {
-                try checkErrno(fchownat(AT_FDCWD, path, owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW), "chown", path)
-            }
-        }
-        // A socket of a previous version may have another mode and a shorter backlog.
-        if isAdopted {
-            try checkErrno(chmod(path, mode), "chmod", path)
-            try UnixSocket.setBacklog(UnixSocket.longestBacklog, of: listener.descriptor)
-        }
-        identity = FileIdentity(path)
+        self.socket = socket
         if configuration.limits.keepsSpare { spare = Self.openSpare() }
         listening = try loop.addDescriptor(
-            listener, events: .readable, kind: configuration.kinds.listener, share: share
+            socket.descriptor, events: .readable, kind: configuration.kinds.listener, share: share
         ) {
             [weak self] _ in TurnResult(self?.accept() ?? true)
         }
@@ -162,14 +142,19 @@ package final class BusServer {
         listening?.cancel()
         for peer in peers { peer.close() }
         // Another server may listen at the same path by now.
-        if !isLeftInPlace, let identity, identity == FileIdentity(path) { unlink(path) }
+        if !isLeftInPlace, isInPlace { unlink(path) }
     }
 
     /// Leaves the socket's file when this server ends: another process has the socket, or is about to.
     package func leaveInPlace() { isLeftInPlace = true }
 
     /// Whether the file at the path is this server's socket.
-    package var isInPlace: Bool { identity != nil && identity == FileIdentity(path) }
+    package var isInPlace: Bool { socket.isInPlace(at: path) }
+
+    /// The listening socket.
+    package var listener: SharedDescriptor { socket.descriptor }
+    /// Whether the socket was a previous server's.
+    package var isAdopted: Bool { socket.isAdopted }
 
     // MARK: Signals to all peers
 
@@ -326,18 +311,5 @@ package final class BusServer {
         peers.removeAll { $0 === peer }
         unfinishedHandshakes.removeAll { $0.peer === peer }
         onPeerGone?(peer, reason)
-    }
-}
-
-/// Identifies the file at a path, so that another file at the same path is recognised.
-private struct FileIdentity: Equatable {
-    let device: UInt
-    let inode: UInt
-
-    init?(_ path: String) {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return nil }
-        device = UInt(status.st_dev)
-        inode = UInt(status.st_ino)
     }
 }

@@ -2,7 +2,7 @@ import Control
 import LifecycleCore
 
 /// What the next daemon needs of the connections of a run, beside its events and tasks.
-struct ConnectionRecord: Hashable {
+struct ConnectionRecord: Defaulted, Hashable {
     var lastSerial: UInt64 = 1
     /// The last effect of the core that led to an event.
     var lastEffect = EffectID.none
@@ -10,9 +10,6 @@ struct ConnectionRecord: Hashable {
     var handled: Set<EventKind> = []
     /// The kinds that the app handles with a process for each event: they wait while none is connected.
     var kept: Set<EventKind> = []
-
-    /// What a process that connects learns about the launch.
-    var launch = LaunchRecord()
 }
 
 /// The launch of a run, as its processes learn it.
@@ -106,11 +103,9 @@ enum ConnectionRecords {
             found[run, default: Recovered()].isFound = true
             switch prefix {
             case "self/":
-                guard var state = try? ConnectionRecord(reading: bytes) else { continue }
-                state.launch = found[run]?.state.launch ?? LaunchRecord()
-                found[run]?.state = state
-            case "launch/":
-                if let launch = try? LaunchRecord(reading: bytes) { found[run]?.state.launch = launch }
+                if let state = try? ConnectionRecord(reading: bytes) { found[run]?.state = state }
+            // It stays in the logbook until it is needed.
+            case "launch/": break
             case "event/":
                 if let event = try? AppEvent(reading: bytes) { found[run]?.events.append(event) }
             default: found[run]?.tasks[String(rest)] = String(decoding: bytes, as: UTF8.self)

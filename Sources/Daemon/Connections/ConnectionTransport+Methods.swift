@@ -55,7 +55,7 @@ extension ConnectionTransport {
 
     /// - Parameter position: the serial after which events follow.
     private func launchAnswer(_ position: UInt64) -> Variant {
-        let launch = record.launch
+        let launch = self.launch
         var all: [(String, Variant)] = [
             ("app", .string(run.app.name)), ("run", .uint64(run.id.number)),
             ("launchState", .string(launch.state)), ("launchReason", .string(launch.reason)),
@@ -224,7 +224,7 @@ extension ConnectionTransport {
         switch addition {
         case .refused(let reason): throw refuse(.invalidArgument, call, reason)
         case .stored(let written, let problem):
-            limiter.charge(bytes: written)
+            limiter?.charge(bytes: written)
             if let problem { run.socket.warn(problem) }
             call.reply()
         }

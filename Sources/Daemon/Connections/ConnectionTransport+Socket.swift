@@ -1,13 +1,12 @@
 import Glibc
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Posix
 import Systemd
 
 /// The socket of a run's connections: `self/RUN/bus` in the runtime folder. Its folder is readable by the app's user alone.
 extension ConnectionTransport {
-    private var folder: String { String(path.dropLast("/bus".count)) }
-
     /// Of the sockets of all apps of a user.
     static func configuration(for user: UInt32) -> BusServer.Configuration {
         var limits = BusServer.Limits()
@@ -30,34 +29,57 @@ extension ConnectionTransport {
     func listen(adopting adopted: consuming Descriptor? = nil, isServing: Bool = true) throws {
         try createDirectories(at: context.folders.connections, mode: 0o711)
         try createDirectories(at: folder, mode: 0o700, owner: run.owner)
-        let server = try BusServer(
-            loop: loop, path: path, adopting: adopted, mode: 0o600, owner: run.owner,
-            objects: context.connections.objects,
-            configuration: context.connections.configuration(for: run.owner?.uid ?? geteuid()),
-            share: run.socket.share, closer: run.socket.closer,
-            admits: { [weak self] in self?.reasonToRefuse($0) ?? nil })
-        server.isAccepting = isServing
-        server.onPeer = { [weak self] peer in
-            guard let self else { return }
-            self.context.connections.insert(self, for: peer)
-            peer.onMessage = { [weak self] in self?.countMessage() }
-            if self.pause?.isArmed == true { peer.hold() }
-        }
-        server.onPeerGone = { [weak self] peer, reason in self?.ended(peer, reason) }
-        server.onWarning = { [weak self] in self?.run.socket.warn($0) }
-        self.server = server
-        if !server.isAdopted {
+        let socket = try BusListener(at: path, adopting: adopted, owner: run.owner)
+        firstConnection = try loop.addDescriptor(
+            socket.descriptor, events: .readable, kind: .appListener, share: run.socket.share
+        ) { [unowned self] _ in TurnResult(serve()) }
+        firstConnection?.isEnabled = isServing
+        self.socket = socket
+        if !socket.isAdopted {
             context.store.remove(RecoveredDescriptors.connectionSocket(run.id))
-            context.store.store(server.listener, RecoveredDescriptors.connectionSocket(run.id))
+            context.store.store(socket.descriptor, RecoveredDescriptors.connectionSocket(run.id))
         }
+    }
+
+    /// A process has connected. The server accepts it, and the next ones, in later turns.
+    /// - Returns: whether that is so.
+    private func serve() -> Bool {
+        firstConnection?.cancel()
+        firstConnection = nil
+        guard let socket else { return false }
+        do {
+            let server = try BusServer(
+                loop: loop, path: path, listening: socket, objects: context.connections.objects,
+                configuration: context.connections.configuration(for: run.owner?.uid ?? geteuid()),
+                share: run.socket.share, closer: run.socket.closer,
+                admits: { [weak self] in self?.reasonToRefuse($0) ?? nil })
+            server.onPeer = { [weak self] peer in
+                guard let self else { return }
+                self.context.connections.insert(self, for: peer)
+                peer.onMessage = { [weak self] in self?.countMessage() }
+                if self.isPaused { peer.hold() }
+            }
+            server.onPeerGone = { [weak self] peer, reason in self?.ended(peer, reason) }
+            server.onWarning = { [weak self] in self?.run.socket.warn($0) }
+            self.server = server
+        } catch {
+            run.logWarning("its connections cannot be served: \(error)")
+        }
+        return true
     }
 
     /// The run is about to be started.
     func begin(_ launch: Launch) throws {
-        record.launch = LaunchRecord(launch, at: loop.now())
-        context.logbook.persist(record.launch.savedBytes, as: ConnectionRecords.launch(run.id))
+        let launch = LaunchRecord(launch, at: loop.now())
+        context.logbook.persist(launch.savedBytes, as: ConnectionRecords.launch(run.id))
         run.attempt { try context.summaries.launched(run.app) }
         try listen()
+    }
+
+    /// What a process that connects learns about the launch.
+    var launch: LaunchRecord {
+        context.logbook.record(ConnectionRecords.launch(run.id)).flatMap { try? LaunchRecord(reading: $0) }
+            ?? LaunchRecord()
     }
 
     private func reasonToRefuse(_ caller: PeerCredentials) -> String? {
@@ -80,23 +102,25 @@ extension ConnectionTransport {
     /// Makes the socket again, if its file was removed. The connections stay, and belong to the old one: so they end, and their
     /// clients connect again.
     func listenAgain() throws {
-        guard let old = server, !old.isInPlace else { return }
+        guard let socket, !socket.isInPlace(at: path) else { return }
+        let old = server
         try listen()
-        for peer in old.peers {
+        server = nil
+        for peer in old?.peers ?? [] {
             context.connections.remove(peer)
             detach(peer)
         }
-        old.leaveInPlace()
+        old?.leaveInPlace()
     }
 
     /// The run is over: its connections end, and its socket and records are removed.
     func close() {
         drain()
         for peer in server?.peers ?? [] { context.connections.remove(peer) }
-        pause = nil
+        limiter = nil
         beginning = []
-        let wasListening = server != nil
-        server = nil
+        let wasListening = socket != nil
+        (firstConnection, server, socket) = (nil, nil, nil)
         context.store.remove(RecoveredDescriptors.connectionSocket(run.id))
         context.logbook.removeRecord(ConnectionRecords.state(run.id))
         context.logbook.removeRecord(ConnectionRecords.launch(run.id))

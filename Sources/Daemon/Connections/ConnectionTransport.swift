@@ -28,22 +28,25 @@ final class ConnectionTransport {
     static let connectTime = Duration.seconds(60)
 
     unowned let run: RunController
-    let path: String
+    /// The socket that processes connect to; `nil`: they cannot.
+    var socket: BusListener?
+    /// Waits for the first connection.
+    var firstConnection: EventSource?
+    /// Made for the first connection: most apps have none.
     var server: BusServer?
     private(set) var participants: [Participant] = []
     /// The kinds that the previous daemon's clients handled, until they have connected again.
     private(set) var awaited: Set<EventKind> = []
     private var awaitTimer: Systemd.Timer?
-    var record = ConnectionRecord()
+    @OnDemand var record = ConnectionRecord()
     /// Made when it is needed: most apps have no connection.
     private var madeQueue: EventQueue?
     /// The names of open tasks, by the token that the app has chosen.
     var tasks: [String: String] = [:]
     /// Calls of `BeginTask` that wait for the core's decision, oldest first.
     var beginning: [BeginningTask] = []
-    var limiter = MessageLimiter()
-    /// Ends a pause of a flood.
-    var pause: Systemd.Timer?
+    /// Made for the first message.
+    var limiter: MessageLimiter?
     /// `SetIdle`: what each connection has said since it got its last event.
     private var idle: [ObjectIdentifier: Bool] = [:]
 
@@ -53,13 +56,12 @@ final class ConnectionTransport {
         let call: MethodCall
     }
 
-    init(_ run: RunController) {
-        self.run = run
-        path = run.context.folders.connections + "/\(run.id)/bus"
-    }
+    init(_ run: RunController) { self.run = run }
 
     var context: DaemonContext { run.context }
     var loop: EventLoop { run.context.loop }
+    var folder: String { context.folders.connections + "/\(run.id)" }
+    var path: String { folder + "/bus" }
     var address: String { BusAddress.unix(path: path) }
 
     var queue: EventQueue {
@@ -200,7 +202,7 @@ final class ConnectionTransport {
         // The previous daemon has recorded it, and not the others of the same effect.
         if queue.events.contains(where: { $0.effect == effect && $0.content == event.content }) { return true }
         let isHandled = record.handled.contains(event.kind)
-        let mayConnect = !hasAttached && loop.now() - record.launch.began < Self.connectTime
+        let mayConnect = !hasAttached && loop.now() - launch.began < Self.connectTime
         if isHandled || mayConnect { return add(event, effect) }
         // It has made no connection until now: what was kept for one is in its inbox.
         if !hasAttached { queue.remove { !$0.isSent } }
@@ -280,7 +282,7 @@ final class ConnectionTransport {
 
     /// From now on clients that connect are served, and those of the previous daemon are waited for.
     func beginServing() {
-        server?.isAccepting = true
+        firstConnection?.isEnabled = true
         if !run.isFrozen { awaitClients() }
     }
 

@@ -59,7 +59,7 @@ extension RunController {
     var descriptorsForReexec: [(name: String, descriptor: SharedDescriptor)] {
         var all = [(name: RecoveredDescriptors.notifySocket(id), descriptor: socket.descriptor)]
         if let process { all.append((RecoveredDescriptors.process(id), process.descriptor)) }
-        if let listener = connections.server?.listener {
+        if let listener = connections.socket?.descriptor {
             all.append((RecoveredDescriptors.connectionSocket(id), listener))
         }
         return all

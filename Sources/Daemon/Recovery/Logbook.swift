@@ -232,12 +232,14 @@ final class Logbook {
     /// Whether the next daemon finds the file; true if there is none because it cannot be written.
     var isInPlace: Bool { file == nil || exists(at: path) }
 
+    func record(_ name: String) -> [UInt8]? { records[name] }
     func hasRecord(_ name: String) -> Bool { records[name] != nil }
     var recordNames: [String] { Array(records.keys) }
 
     private func update(_ name: String, _ record: [UInt8]?) {
         guard records[name] != record else { return }
-        records[name] = record
+        // Without spare capacity: each run has some small ones.
+        records[name] = record.map { $0.withUnsafeBufferPointer(Array.init) }
         write(.record) { LoggedRecord(name: name, content: record).save(to: &$0) }
     }
 
