@@ -27,11 +27,9 @@ package struct Datagram: ~Copyable {
 /// A socket with a path that receives datagrams, such as an app's NOTIFY_SOCKET.
 package struct DatagramSocket: ~Copyable {
     package let descriptor: SharedDescriptor
-    package let path: String
     /// Closes the descriptors that arrive with the datagrams, and the socket: with it the kernel closes the descriptors of the
     /// datagrams that were not read.
     package let closer: DescriptorCloser
-    private let limit: Int
 
     /// systemd's NOTIFY_BUFFER_MAX, in bytes.
     package static let notifyLimit = 4096
@@ -42,10 +40,10 @@ package struct DatagramSocket: ~Copyable {
     /// - Parameters:
     ///   - mode: sending requires write permission.
     ///   - owner: the app's user.
-    ///   - limit: bytes of a datagram.
+    ///   - closer: a new one, if none is given.
     /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EEXIST if a file of another kind exists at the path.
     package init(
-        at path: String, mode: UInt32 = 0o600, owner: Owner? = nil, limit: Int = DatagramSocket.notifyLimit
+        at path: String, mode: UInt32 = 0o600, owner: Owner? = nil, closer: DescriptorCloser = DescriptorCloser()
     ) throws(SystemError) {
         try path.refuseNul("bind")
         let made = Descriptor(adopting: try check(clinux_datagram_server(path, mode), "bind", path))
@@ -53,21 +51,20 @@ package struct DatagramSocket: ~Copyable {
             let changed = fchownat(AT_FDCWD, path, owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW)
             try checkErrno(changed, "chown", path)
         }
-        self.init(adopting: made, path: path, limit: limit)
+        self.init(adopting: made, closer: closer)
     }
 
     /// Takes over a socket that a previous instance of the daemon created.
-    package init(adopting descriptor: consuming Descriptor, path: String, limit: Int = DatagramSocket.notifyLimit) {
-        let closer = DescriptorCloser()
+    package init(adopting descriptor: consuming Descriptor, closer: DescriptorCloser = DescriptorCloser()) {
         self.closer = closer
         self.descriptor = SharedDescriptor(descriptor, closer: closer)
-        self.path = path
-        self.limit = limit
     }
 
     /// Returns the next datagram, or `nil` if there is none now.
     package func receive() throws(SystemError) -> Datagram? {
-        guard var message = try descriptor.descriptor.receive(limit: limit, closer: closer) else { return nil }
+        guard var message = try descriptor.descriptor.receive(limit: Self.notifyLimit, closer: closer) else {
+            return nil
+        }
         if message.isTruncated || message.lostDescriptors { message.descriptors.closeAll() }
         let unknown = PeerCredentials(pid: 0, uid: Self.overflowUser, gid: Self.overflowUser)
         return Datagram(

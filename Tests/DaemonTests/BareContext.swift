@@ -54,8 +54,7 @@ extension DaemonContext {
         let run = RunController(
             id: id, manifest: SharedManifest(AppManifest(id: try #require(AppID(app)))),
             enclosure: try containment.create(app: app, run: id.number),
-            socket: try NotifySocket(
-                loop: loop, run: id, path: folders.notifySockets + "/\(id)", owner: nil, logbook: logbook),
+            socket: try NotifySocket(id, in: notifySockets, owner: nil),
             owner: nil, context: self)
         runs.insert(run)
         return run

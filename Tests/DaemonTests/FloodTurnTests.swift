@@ -90,9 +90,9 @@ private final class Stage {
             ])
         server = try BusServer(loop: loop, path: root + "/bus", names: [], objects: objects)
         client = try BusPeer(loop: loop, descriptor: try UnixSocket.connect(to: root + "/bus"), role: .client)
+        let notifySockets = NotifySockets(loop: loop, logbook: logbook, folder: root)
         for (number, receiver) in [quiet, flooded].enumerated() {
-            let socket = try NotifySocket(
-                loop: loop, run: RunID(UInt64(number)), path: root + "/notify-\(number)", owner: nil, logbook: logbook)
+            let socket = try NotifySocket(RunID(UInt64(number)), in: notifySockets, owner: nil)
             socket.delegate = receiver
             sockets.append(socket)
         }
@@ -119,7 +119,7 @@ private final class Stage {
             return { withExtendedLifetime(timer) { isReached } }
         case .message:
             let before = quiet.count
-            let socket = try connectedDatagramSocket(root + "/notify-0")
+            let socket = try connectedDatagramSocket(root + "/0")
             try #require(send(socket.raw, "READY=1", 7, Int32(MSG_NOSIGNAL)) == 7)
             return { [quiet] in quiet.count > before }
         case .end:
@@ -221,7 +221,7 @@ struct FloodTurnTests {
         "notify messages without a pause delay no source by more than the turns that read the messages of two seconds")
     func messages() throws {
         let stage = try Stage()
-        let socket = try connectedDatagramSocket(stage.root + "/notify-1")
+        let socket = try connectedDatagramSocket(stage.root + "/1")
         let flood = try Flood { isEnded in
             while !isEnded.load(ordering: .relaxed) { _ = send(socket.raw, "STATUS=x", 8, Int32(MSG_DONTWAIT)) }
         }

@@ -29,9 +29,7 @@ struct MemoryProtectionTests {
         let run = RunController(
             id: id, manifest: SharedManifest(AppManifest(id: try #require(AppID("app")))),
             enclosure: Enclosure(app: "app", run: 1, kind: .cgroup(leaf), proc: ProcFS()),
-            socket: try NotifySocket(
-                loop: context.loop, run: id, path: context.folders.notifySockets + "/1", owner: nil,
-                logbook: context.logbook),
+            socket: try NotifySocket(id, in: context.notifySockets, owner: nil),
             owner: nil, context: context)
         context.runs.insert(run)
         func low() -> String { TestDaemon.text(of: group + "/memory.low") }

@@ -38,17 +38,16 @@ struct NotifySocketTests {
             // 250 descriptors arrive at once.
             raiseDescriptorLimit()
             loop = try EventLoop()
-            let path = root + "/notify"
+            let logbook = Logbook(path: root + "/logbook", journal: .quiet)
             socket = try NotifySocket(
-                loop: loop, run: RunID(1), path: path, owner: nil,
-                logbook: Logbook(path: root + "/logbook", journal: .quiet))
+                RunID(1), in: NotifySockets(loop: loop, logbook: logbook, folder: root), owner: nil)
             let made = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             sender = SharedDescriptor(Descriptor(adopting: made))
             socket.delegate = receiver
             receiver.socket = socket
             var address = sockaddr_un()
             address.sun_family = UInt16(AF_UNIX)
-            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(socket.path.utf8)) }
             let result = withUnsafePointer(to: &address) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                     connect(made, $0, socklen_t(MemoryLayout<sockaddr_un>.size))

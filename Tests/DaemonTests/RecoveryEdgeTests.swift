@@ -25,7 +25,7 @@ struct RecoveryEdgeTests {
             run.mainPID = getpid()
             try sendDatagram("STATUS=all is well", to: run.socket.path, from: nil)
             run.remove()
-            #expect(run.statusText == "all is well")
+            #expect(run.reports.statusText == "all is well")
             #expect(!context.logbook.hasRecord("run/1"))
         }
     }

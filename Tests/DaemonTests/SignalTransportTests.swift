@@ -50,7 +50,7 @@ struct SignalTransportTests {
         /// Starts a daemon that continues with the recorded queue.
         func start() {
             stepsLeft = nil
-            transport = SignalTransport(loop: loop, signals: Self.signals, queue: recorded)
+            transport = SignalTransport(loop: loop, queue: recorded)
             transport.delegate = self
             transport.findPendingSignal()
         }
@@ -70,6 +70,8 @@ struct SignalTransportTests {
         }
 
         // MARK: SignalTransportDelegate
+
+        var signals: LifecycleSignals { Self.signals }
 
         var mainProcessStatus: ProcessStatus? {
             let mask = String(pending.reduce(UInt64(0)) { $0 | 1 << UInt64($1 - 1) }, radix: 16)

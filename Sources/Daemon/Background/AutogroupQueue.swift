@@ -44,10 +44,11 @@ final class AutogroupQueue {
             let number = member.group.number
             let current = waiting.first { $0.number == number }?.nice ?? member.group.nice
             if background {
-                run.niceBefore[number] = current
+                if current != 0 { run.niceBefore[number] = current }
                 set(number, of: member.pid, to: Self.backgroundNice)
             } else {
-                // Unknown after a restart of the daemon, and for a session that began in the background: 0, the kernel's default.
+                // Unknown if it was 0, the kernel's default, after a restart of the daemon, and for a session that began in the
+                // background.
                 set(
                     number, of: member.pid, to: run.niceBefore[number] ?? (current == Self.backgroundNice ? 0 : current)
                 )

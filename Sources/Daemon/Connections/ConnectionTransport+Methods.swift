@@ -177,7 +177,7 @@ extension ConnectionTransport {
     // MARK: Status and state
 
     func setStatus(_ call: MethodCall) {
-        run.statusText = (call.arguments[0].stringValue ?? "").printable(upTo: NotifyDatagram.maximumStatus)
+        run.reports.statusText = (call.arguments[0].stringValue ?? "").printable(upTo: NotifyDatagram.maximumStatus)
         run.persistRecord()
         call.reply()
     }

@@ -125,9 +125,9 @@ final class ControlService {
         status.backgroundTimeLastHour = view.unrequestedTime
         status.backgroundTimePerHour = view.unrequestedTimeLimit
         let run = view.run.flatMap { context.runs[$0] }
-        status.statusText = run?.statusText
-        status.suspendProblem = run?.suspendProblem
-        status.lastWarning = run?.lastWarning
+        status.statusText = run?.reports.statusText
+        status.suspendProblem = run?.reports.suspendProblem
+        status.lastWarning = run?.reports.lastWarning
         status.floods = run.flatMap { $0.socket.share.floods > 0 ? UInt64($0.socket.share.floods) : nil }
         status.lastReceipt = receipts.last(of: id)
         return status

@@ -20,6 +20,7 @@ final class DaemonContext {
     let stored: StoredDescriptors
     let users: UserCache
     let groups: GroupRemover
+    let notifySockets: NotifySockets
     let inboxes: InboxFolders
     let retries: StorageRetry
     let pendingReceipts: PendingReceipts
@@ -70,6 +71,7 @@ final class DaemonContext {
         ends = try MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
+        notifySockets = NotifySockets(loop: loop, logbook: logbook, folder: folders.notifySockets)
         inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)
         summaries = SummaryStore(folders: folders)
         output = OutputFiles(folders: folders, loop: loop, journal: journal)

@@ -139,7 +139,7 @@ final class Recovery {
     private func makeRecord(_ id: RunID, _ app: AppID, _ enclosure: Enclosure) throws -> RunRecord {
         var record = RunRecord(app: app)
         record.marker = enclosure.environmentMarker
-        record.owner = fileOwner(at: notifySocketPath(id))
+        record.owner = fileOwner(at: context.notifySockets.path(of: id))
         // Without the core's pid, the main process is the one that started first.
         if let pid = driver.core.pid(of: id), try enclosure.contains(pid), let stat = try ProcFS().stat(of: pid) {
             record.pid = pid
@@ -151,8 +151,6 @@ final class Recovery {
         }
         return record
     }
-
-    private func notifySocketPath(_ id: RunID) -> String { context.folders.notifySockets + "/\(id)" }
 
     /// Whether a process was ever started in a group. Without one it has used no processor time.
     private func wasUsed(_ enclosure: Enclosure) throws -> Bool {
@@ -166,8 +164,7 @@ final class Recovery {
         if hasSocket, recovered.reading != id, !recovered.lacksEvents { keptMessages.insert(id) }
         let isStored = hasSocket && descriptors.contains(RecoveredDescriptors.process(id))
         let socket = try NotifySocket(
-            loop: context.loop, run: id, path: notifySocketPath(id), owner: record.owner, recovered: descriptor,
-            logbook: context.logbook, isReading: false)
+            id, in: context.notifySockets, owner: record.owner, recovered: descriptor, isReading: false)
         let run = RunController(
             id: id, manifest: context.manifests[app] ?? SharedManifest(AppManifest(id: app)), enclosure: enclosure,
             socket: socket, owner: record.owner, notices: record.notices,
@@ -228,7 +225,7 @@ final class Recovery {
         run.socket.drain()
         run.socket.beginReading()
         run.connections.beginServing()
-        if run.starting != nil { return }
+        if run.start != nil { return }
         if run.process != nil {
             run.checkFrozen()
             return run.watchRecoveredProcess()
@@ -241,8 +238,8 @@ extension RunController {
     /// Takes over what the previous daemon recorded of the run.
     /// - Parameter process: the main process; `nil`: it has ended.
     func restore(_ record: RunRecord, process: Linux.Process?) {
-        statusText = record.statusText
-        errno = record.errno
+        reports.statusText = record.statusText
+        reports.errno = record.errno
         if let start = record.outputStart { context.output.restore(id, of: app, start) }
         mainPID = record.pid
         startTime = record.startTime

@@ -34,8 +34,8 @@ struct RunRecord: Hashable {
         startTime = run.startTime
         marker = run.enclosure.environmentMarker
         owner = run.owner
-        statusText = run.statusText
-        errno = run.errno
+        statusText = run.reports.statusText
+        errno = run.reports.errno
         notices = run.transport.queue
         inbox = run.inbox.name == run.app.name ? nil : run.inbox.name
         outputStart = run.context.output.start(of: run.id)

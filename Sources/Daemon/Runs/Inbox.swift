@@ -136,14 +136,15 @@ final class Inbox {
     private static let digits = 16
     /// How many further names an inbox may have: one more is used if a file system that the daemon cannot detach is mounted on
     /// the folder.
-    static let furtherNames = 3
+    static let furtherNames: UInt8 = 3
     private static let mode: UInt32 = 0o700
 
     let app: AppID
-    /// The name of the folder: the app's, or with `~` and a number if a file system is mounted on that.
-    private(set) var name: String
     private let parent: InboxFolders
-    private let owner: Owner?
+    /// The user of the app; `nil`: the daemon's.
+    let owner: Owner?
+    /// Of `furtherNames`; 0: the folder has the app's name.
+    private var nameNumber: UInt8
     private var folder: KeptFolder?
 
     /// - Parameter name: of the folder that the previous daemon has created; `nil`: the app's.
@@ -151,11 +152,16 @@ final class Inbox {
         self.app = app
         self.parent = parent
         self.owner = owner
-        self.name = name.flatMap { Self.names(of: app).contains($0) ? $0 : nil } ?? app.name
+        nameNumber = (1...Self.furtherNames).first { Self.name(of: app, $0) == name } ?? 0
     }
 
+    /// The name of the folder: the app's, or with `~` and a number if a file system is mounted on that.
+    var name: String { Self.name(of: app, nameNumber) }
+
     /// App IDs contain no `~`.
-    private static func names(of app: AppID) -> [String] { [app.name] + (1...furtherNames).map { "\(app.name)~\($0)" } }
+    private static func name(of app: AppID, _ number: UInt8) -> String {
+        number == 0 ? app.name : "\(app.name)~\(number)"
+    }
 
     /// The ID of the app whose inbox has this name.
     static func app(ofFolder name: String) -> AppID? { AppID(String(name.prefix { $0 != "~" })) }
@@ -175,14 +181,15 @@ final class Inbox {
     func create() throws(SystemError) -> String? {
         let parent = try self.parent.opened()
         var problem: String?
-        for candidate in Self.names(of: app) {
+        for number in 0...Self.furtherNames {
+            let candidate = Self.name(of: app, number)
             let path = parent.path + "/" + candidate
             var attempts = 0
             repeat {
                 attempts += 1
                 do throws(SystemError) {
                     folder = try parent.makeFolder(candidate, mode: Self.mode, owner: owner)
-                    name = candidate
+                    nameNumber = number
                     return problem
                 } catch {
                     guard error.errno == EXDEV || error.errno == EBUSY else { throw error }

@@ -18,30 +18,37 @@ protocol NotifySocketDelegate: AnyObject {
     func logWarning(_ sentence: String)
 }
 
+/// What the notify sockets of all runs share.
+final class NotifySockets {
+    let loop: EventLoop
+    let logbook: Logbook
+    private let folder: String
+
+    /// - Parameter folder: of their files.
+    init(loop: EventLoop, logbook: Logbook, folder: String) {
+        self.loop = loop
+        self.logbook = logbook
+        self.folder = folder
+    }
+
+    func path(of run: RunID) -> String { "\(folder)/\(run)" }
+}
+
 /// The notify socket of one run (`NOTIFY_SOCKET`). Other processes of the app's user can send to it too, so each datagram is
 /// checked by its sender's credentials, which the kernel vouches for. An app can neither delay other apps by what it sends nor leave a descriptor open in the daemon.
 final class NotifySocket {
-    let path: String
+    private let sockets: NotifySockets
     private let run: RunID
-    private let loop: EventLoop
     /// What the app may use of the loop's time.
     let share = AppShare()
-    private let logbook: Logbook
     private var socket: DatagramSocket
     private var source: EventSource?
     /// Ends a pause after a flood.
     private var pause: Systemd.Timer?
     private var window = Window()
-    private var warnings = NotifyWarningLimit()
-    /// Keys of systemd's that have no effect, of which the run was warned. A program sends them each time.
-    private var warnedKeys: Set<String> = []
-    /// Logs how many warnings were not logged.
-    private var omission: Systemd.Timer?
+    /// Made for the first warning.
+    private var warnings: Warnings?
     weak var delegate: (any NotifySocketDelegate)?
-    /// The app, by which `BlockedHelper` names what its descriptors hold up.
-    var app = "" {
-        didSet { socket.closer.setOwner(app) }
-    }
 
     /// The most messages that are read in a second. More is a flood: the rest waits in the socket (it holds
     /// `net.unix.max_dgram_qlen` datagrams, then the app's send(2) blocks). A datagram counts once for each line in it,
@@ -59,8 +66,16 @@ final class NotifySocket {
     private static let datagramsPerTurn = 64
     /// How often messages of other processes are logged.
     private static let ignoredInterval = Duration.seconds(60)
-    /// When the next one is logged.
-    private var nextIgnoredWarning = Duration.zero
+
+    private final class Warnings {
+        var limit = NotifyWarningLimit()
+        /// Keys of systemd's that have no effect, of which the run was warned. A program sends them each time.
+        var keys: Set<String> = []
+        /// Logs how many warnings were not logged.
+        var omission: Systemd.Timer?
+        /// When the next message of another process is logged.
+        var nextIgnored = Duration.zero
+    }
 
     /// The counts of the current second.
     private struct Window {
@@ -70,34 +85,35 @@ final class NotifySocket {
 
     /// - Parameters:
     ///   - owner: the app's user; `nil`: the daemon's.
-    ///   - recovered: the socket of the previous daemon; `nil`: a new one is bound at `path`.
+    ///   - recovered: the socket of the previous daemon; `nil`: a new one is bound in the folder.
     ///   - isReading: if false, messages wait in the socket until `beginReading` or `drain`.
     /// - Throws: `SystemError` if it cannot be bound or watched.
     init(
-        loop: EventLoop, run: RunID, path: String, owner: Owner?, recovered: consuming Descriptor? = nil,
-        logbook: Logbook, isReading: Bool = true
+        _ run: RunID, in sockets: NotifySockets, owner: Owner?, recovered: consuming Descriptor? = nil,
+        isReading: Bool = true
     ) throws {
-        self.loop = loop
         self.run = run
-        self.path = path
-        self.logbook = logbook
+        self.sockets = sockets
         if let recovered {
-            socket = DatagramSocket(adopting: recovered, path: path)
+            socket = DatagramSocket(adopting: recovered)
         } else {
-            socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
+            socket = try DatagramSocket(at: sockets.path(of: run), mode: 0o600, owner: owner)
         }
         source = try addSource()
         source?.isEnabled = isReading
-        share.onFlood = { [weak self] in
-            self?.warn(
+        share.onFlood = { [unowned self] in
+            warn(
                 "what the app sends takes more than a fifth of the daemon's time; its messages, connections and input wait"
             )
         }
     }
 
+    var path: String { sockets.path(of: run) }
+    private var loop: EventLoop { sockets.loop }
+
     private func addSource() throws -> EventSource {
         try loop.addDescriptor(socket.descriptor, events: .readable, kind: .notifySocket, share: share) {
-            [weak self] _ in TurnResult(self?.read() ?? true)
+            [unowned self] _ in TurnResult(read())
         }
     }
 
@@ -105,16 +121,18 @@ final class NotifySocket {
     func beginReading() { source?.isEnabled = true }
 
     /// The source goes before the descriptor is closed: a copy of the socket in systemd's store would keep it in
-    /// epoll(7).
-    deinit { source = nil }
+    /// epoll(7). Connections of the app may have its share for longer.
+    deinit {
+        source = nil
+        share.onFlood = nil
+    }
 
     /// Makes the socket again: its file was removed. Messages that arrived before are read.
     func bindAgain(owner: Owner?) throws {
         drain()
-        let new = try DatagramSocket(at: path, mode: 0o600, owner: owner)
+        let new = try DatagramSocket(at: path, mode: 0o600, owner: owner, closer: closer)
         source = nil
         socket = new
-        socket.closer.setOwner(app)
         source = try addSource()
     }
 
@@ -154,8 +172,8 @@ final class NotifySocket {
     /// - Returns: whether there was one.
     private func readOne() -> Bool {
         // If the daemon dies before `endReading`, the datagram is lost; the logbook then shows it.
-        logbook.beginReading(of: run)
-        defer { logbook.endReading() }
+        sockets.logbook.beginReading(of: run)
+        defer { sockets.logbook.endReading() }
         do {
             guard var datagram = try socket.receive() else { return false }
             // Each descriptor is looked at, and stored or closed.
@@ -173,7 +191,7 @@ final class NotifySocket {
             let parsed = NotifyDatagram(datagram.bytes)
             window.messages += max(0, parsed.lines - 1) + datagram.bytes.count / Self.bytesPerLine
             for problem in parsed.warnings { warn(problem) }
-            for key in parsed.ignoredKeys where warnedKeys.insert(key).inserted {
+            for key in parsed.ignoredKeys where madeWarnings.keys.insert(key).inserted {
                 warn("\(key)= was ignored: \(NotifyDatagram.whyIgnored(key) ?? "")")
             }
             for key in parsed.unknownKeys { if let problem = notifyKeyProblem(key) { warn(problem) } }
@@ -190,25 +208,34 @@ final class NotifySocket {
     func warn(_ sentence: String) {
         delegate?.warned(sentence)
         let now = loop.now()
-        if warnings.isOver(at: now) { logOmitted() }
-        guard !warnings.admits(at: now) else {
+        let warnings = madeWarnings
+        if warnings.limit.isOver(at: now) { logOmitted() }
+        guard !warnings.limit.admits(at: now) else {
             delegate?.logWarning(sentence)
             return
         }
-        if omission == nil { omission = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.logOmitted() } }
-        if omission?.isArmed == false { omission?.arm(at: warnings.end) }
+        if warnings.omission == nil {
+            warnings.omission = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.logOmitted() }
+        }
+        if warnings.omission?.isArmed == false { warnings.omission?.arm(at: warnings.limit.end) }
+    }
+
+    private var madeWarnings: Warnings {
+        let made = warnings ?? Warnings()
+        warnings = made
+        return made
     }
 
     private func logOmitted() {
-        let omitted = warnings.takeOmitted()
+        guard let omitted = warnings?.limit.takeOmitted() else { return }
         if omitted > 0 {
             delegate?.logWarning("\(omitted) more warnings about its notify messages or its inbox were not logged")
         }
     }
 
     private func warnIgnored(_ sender: Int32, _ reason: String) {
-        guard loop.now() >= nextIgnoredWarning else { return }
-        nextIgnoredWarning = loop.now() + Self.ignoredInterval
+        guard loop.now() >= madeWarnings.nextIgnored else { return }
+        madeWarnings.nextIgnored = loop.now() + Self.ignoredInterval
         // pid 0: the process is in another PID namespace, or has no credentials.
         let name = sender > 0 ? "process \(sender)" : "a process that is not visible here"
         delegate?.logWarning("a notify message of \(name) was ignored: \(reason)")
@@ -243,7 +270,7 @@ final class NotifySocket {
         source = nil
         pause = nil
         defer {
-            omission = nil
+            warnings?.omission = nil
             logOmitted()
         }
         // Unread datagrams may hold descriptors. Those that remain are closed with the socket, by its closer.

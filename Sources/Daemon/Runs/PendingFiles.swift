@@ -4,7 +4,7 @@ import LifecycleCore
 /// of its kind. They are written in this order when there is space again. The logbook has them too, so that they survive the
 /// daemon. While there is one, further pushes and notifications of clients are refused; so there are as many as the core had
 /// kept for the app (`NotificationQueue`), and those that came in the same turn.
-struct PendingFiles {
+struct PendingFiles: Defaulted, Hashable {
     struct File: Hashable {
         var name: String
         var payload: String
@@ -24,8 +24,11 @@ struct PendingFiles {
         files.append(File(name: name, payload: payload))
     }
 
-    mutating func removeFirst() { files.removeFirst() }
-    mutating func removeAll() { files = [] }
+    mutating func removeFirst() {
+        files.removeFirst()
+        if files.isEmpty { problem = "" }
+    }
+    mutating func removeAll() { self = PendingFiles() }
 
     // MARK: Records
 

@@ -12,6 +12,15 @@ struct FirstExit {
     var peakMemory: UInt64
 }
 
+/// The wait for the main process after the first process has exited.
+final class Forking {
+    var exit: FirstExit
+    /// Looks for the process that `PIDFile=` names.
+    fileprivate var probe: Retry?
+
+    fileprivate init(_ exit: FirstExit) { self.exit = exit }
+}
+
 /// `Type=forking`: the first process exits when the app is ready, and the process that `PIDFile=` names is the main process
 /// then (systemd.service(5)).
 extension RunController {
@@ -27,7 +36,7 @@ extension RunController {
     /// Why the launch is not finished, as the end of a sentence.
     var forkingObstacle: String? {
         guard manifest.policy.readiness == .forked, context.events.isLaunching(id) else { return nil }
-        guard firstExit != nil else {
+        guard forking != nil else {
             return process == nil ? nil : "its first process has not exited (Type=forking)"
         }
         guard process == nil, case .problem(let problem) = readPIDFile() else { return nil }
@@ -37,15 +46,16 @@ extension RunController {
     /// Waits for the main process after the first process has exited without an error. The launch deadline bounds the wait.
     /// - Returns: whether the run continues without the first process.
     func awaitsForked(_ exit: FirstExit) -> Bool {
-        guard manifest.policy.readiness == .forked, firstExit == nil, context.events.isLaunching(id), isPopulated
+        guard manifest.policy.readiness == .forked, forking == nil, context.events.isLaunching(id), isPopulated
         else { return false }
         switch exit.status {
         case .exited(0), .unknown: break
         case .exited, .signaled, .lost: return false
         }
-        firstExit = exit
-        forkProbe = Retry.until(context.loop) { [weak self] in
-            guard let self, self.firstExit != nil else { return true }
+        let forking = Forking(exit)
+        self.forking = forking
+        forking.probe = Retry.until(context.loop) { [weak self] in
+            guard let self, self.forking != nil else { return true }
             if self.process == nil {
                 guard self.isPopulated else {
                     self.endWithFirstProcess()
@@ -55,7 +65,7 @@ extension RunController {
                 self.setMainProcess(toMember: pid)
             }
             guard self.process != nil else { return false }
-            self.firstExit = nil
+            self.forking = nil
             self.send(.ready)
             return true
         }
@@ -64,9 +74,8 @@ extension RunController {
 
     /// No main process followed: the exit of the first process ends the run.
     func endWithFirstProcess() {
-        guard let exit = firstExit else { return }
-        firstExit = nil
-        forkProbe = nil
+        guard let exit = forking?.exit else { return }
+        forking = nil
         exited(exit.status, cpu: exit.cpu, peakMemory: exit.peakMemory, isFinal: true)
     }
 

@@ -12,7 +12,7 @@ extension RunController {
         guard let process, !process.isOver else { return true }
         do {
             if try enclosure.contains(process.pid) {
-                suspendProblem = nil
+                reports.suspendProblem = nil
                 return true
             }
             let group = try ProcFS().cgroup(of: process.pid)?.unified
@@ -27,9 +27,9 @@ extension RunController {
 
     /// Logs each problem once: it is found again at each check of the freeze.
     private func cannotSuspend(_ problem: String) -> Bool {
-        if loggedProblem != problem { logWarning("cannot suspend: \(problem)") }
-        loggedProblem = problem
-        suspendProblem = problem
+        if reports.loggedProblem != problem { logWarning("cannot suspend: \(problem)") }
+        reports.loggedProblem = problem
+        reports.suspendProblem = problem
         return false
     }
 }

@@ -53,7 +53,7 @@ extension RunController {
 }
 
 /// What the last watch over a run has found in the app's own pipes.
-struct LeftInputRecord {
+struct LeftInputRecord: Defaulted, Hashable {
     private var attempt = 0
     private var before = LeftInput()
     private var found = LeftInput()
@@ -63,7 +63,9 @@ struct LeftInputRecord {
     func before(_ attempt: Int) -> LeftInput { attempt == self.attempt ? before : found }
 
     mutating func record(_ watch: DescriptorWatch, attempt: Int) {
-        (self.attempt, before, found) = (attempt, watch.leftBefore, watch.left)
+        (before, found) = (watch.leftBefore, watch.left)
+        // Without anything left it is as before the first watch.
+        self.attempt = before.isEmpty && found.isEmpty ? 0 : attempt
     }
 }
 

@@ -22,10 +22,10 @@ extension RunController: NotifySocketDelegate {
         }
     }
 
-    /// Bytes of `lastWarning`: a sentence, with the longest name of a task.
+    /// Bytes of `RunReports.lastWarning`: a sentence, with the longest name of a task.
     private static let maximumWarning = 512
 
-    func warned(_ sentence: String) { lastWarning = sentence.printable(upTo: Self.maximumWarning) }
+    func warned(_ sentence: String) { reports.lastWarning = sentence.printable(upTo: Self.maximumWarning) }
 
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
         context.events.batch {
@@ -39,11 +39,11 @@ extension RunController: NotifySocketDelegate {
         switch message {
         case .ready: send(.ready)
         case .status(let text):
-            statusText = text
+            reports.statusText = text
             persistRecord()
         case .stopping: send(.stopping)
         case .errno(let number):
-            errno = number
+            reports.errno = number
             persistRecord()
         case .mainPID(let pid): changeMainProcess(to: pid)
         case .watchdog: send(.heartbeat)
@@ -94,7 +94,7 @@ extension RunController: NotifySocketDelegate {
     /// `MAINPID=`: changes the main process to another process of the run's group.
     private func changeMainProcess(to pid: Int32) {
         guard pid != process?.pid else { return }
-        guard process != nil || firstExit != nil else {
+        guard process != nil || forking != nil else {
             return socket.warn("MAINPID=\(pid) comes after the end of the main process; the run ends")
         }
         guard (try? enclosure.contains(pid)) ?? false else {

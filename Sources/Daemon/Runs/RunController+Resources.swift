@@ -39,7 +39,7 @@ extension RunController {
 
     /// Between clone(2) and execve(2) the process sets the base itself.
     func applyOOMClass() {
-        guard starting == nil else { return }
+        guard start == nil else { return }
         let base = manifest.oomScoreAdjust ?? OOMClass.defaultBase ?? OOMClass.ownScore
         // The administrator has excluded the app from the OOM killer.
         if base <= OOMClass.neverKilled { return }

@@ -4,6 +4,17 @@ import LoopPolicy
 import Posix
 import Systemd
 
+/// A main process that has not executed its program yet.
+final class ProgramStart {
+    fileprivate var process: StartingProcess
+    fileprivate var source: EventSource?
+
+    fileprivate init(_ process: consuming StartingProcess) { self.process = process }
+
+    /// The source goes before the descriptor that it watches is closed.
+    deinit { source = nil }
+}
+
 /// The start of the main process: clone(2), then execve(2) of the app's program.
 extension RunController {
     /// Starts the main process. `spawned` follows, then `executed`, or `spawnFailed` if the program cannot be executed.
@@ -14,10 +25,11 @@ extension RunController {
         let starting = try startProcess(request)
         let process = starting.process
         let outcome = starting.outcomeDescriptor
-        self.starting = consume starting
+        let start = ProgramStart(starting)
+        self.start = start
         setMainProcess(process)
         try enclosure.started(process)
-        execSource = try context.loop.addDescriptor(outcome, events: .readable, kind: .execOutcome) {
+        start.source = try context.loop.addDescriptor(outcome, events: .readable, kind: .execOutcome) {
             [weak self] _ in TurnResult(self?.execDecided() ?? true)
         }
         send(.spawned(pid: process.pid))
@@ -44,35 +56,30 @@ extension RunController {
     func execDecided() -> Bool {
         let outcome: ExecOutcome
         do {
-            outcome = try starting?.outcome() ?? .pending
+            outcome = try start?.process.outcome() ?? .pending
         } catch {
             // Without an outcome the app is killed at its launch deadline.
-            execSource = nil
+            start?.source = nil
             logWarning("\(error)")
             return true
         }
         switch outcome {
         case .pending: return false
         case .executed:
-            endStart()
+            start = nil
             applyOOMClass()
             watchExit()
             send(.executed)
         case .killedBeforeExec:
             // Its exit is reported like any other.
-            endStart()
+            start = nil
             watchExit()
         case .failed(let failure):
-            endStart()
+            start = nil
             _ = try? process?.reap()
             remove()
             send(.spawnFailed(SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus)))
         }
         return true
-    }
-
-    private func endStart() {
-        execSource = nil
-        starting = nil
     }
 }

@@ -15,15 +15,12 @@ import Systemd
 /// ```
 final class RunController {
     let id: RunID
-    let app: AppID
     private let sharedManifest: SharedManifest
     let enclosure: Enclosure
     let transport: SignalTransport
     let socket: NotifySocket
     let inbox: Inbox
     private(set) lazy var connections = ConnectionTransport(self)
-    /// The user that the app runs as; `nil`: the daemon's.
-    let owner: Owner?
     unowned let context: DaemonContext
     /// When this object was created: at the launch, or when the run was recovered (CLOCK_MONOTONIC).
     let created: Duration
@@ -31,7 +28,7 @@ final class RunController {
     // MARK: Processes
 
     /// From clone(2) until the outcome of execve(2) is known.
-    var starting: StartingProcess?
+    var start: ProgramStart?
     /// The main process; `nil` before it is started and after it was reaped.
     var process: Linux.Process?
     /// The pid of the main process, also after it was reaped.
@@ -58,15 +55,12 @@ final class RunController {
 
     // MARK: Event sources and probes
 
-    var execSource: EventSource?
     /// Looks for the end of the main process if `MainProcessEnds` cannot watch it.
     var exitProbe: Retry?
     /// Looks whether an adopted main process has executed its program, stopped itself, or was reaped by its parent.
     var adoptedProbe: Retry?
-    /// `Type=forking`: how the first process exited, until the main process is known.
-    var firstExit: FirstExit?
-    /// Looks for the process that `PIDFile=` names.
-    var forkProbe: Retry?
+    /// `Type=forking`: from the exit of the first process until the main process is known.
+    var forking: Forking?
     /// For how long the run had got no processor when it got its last notice with a deadline. After a recovery: when it was
     /// found again.
     var waitedAtNotice = Duration.zero
@@ -75,13 +69,13 @@ final class RunController {
     /// While it is suspended: the watch over its descriptors (L50).
     var input: RunInput?
     /// What the app has left in its own pipes.
-    var leftInput = LeftInputRecord()
+    @OnDemand var leftInput = LeftInputRecord()
     /// The last freeze that the core asked for.
     private(set) var freezeAttempt = 0
     /// The freeze that was reported to the core as complete; `nil`: none is.
     var reportedAttempt: Int?
     /// When a process of the run was continued by another one than the daemon (process-group mode).
-    var lastContinued: Duration?
+    @Rare var lastContinued: Duration? = nil
     var isContinueLogged = false
     /// The log says that the sockets of a process cannot be examined.
     var areHiddenSocketsLogged = false
@@ -89,30 +83,22 @@ final class RunController {
     var oomClass = OOMClass.active
     /// This daemon has set `oom_score_adj` of the processes.
     var isOOMScoreSet = false
-    /// The weights of the app's sessions before it was throttled, by autogroup (L19).
+    /// The weights of the app's sessions before it was throttled, by autogroup, as far as they were not 0 (L19).
     var niceBefore: [UInt64: Int] = [:]
 
     // MARK: Status that the app reports
 
     /// The user has removed the app: what it stores from now on, and has sent before, is closed.
     var isRemovedByUser = false
-    /// `STATUS=`
-    var statusText: String?
-    /// `ERRNO=`
-    var errno: Int32?
-    /// Why the app cannot be suspended, as a sentence; `nil`: it can, as far as is known.
-    var suspendProblem: String?
-    /// The last such problem that was logged, until the app is suspended.
-    var loggedProblem: String?
-    /// The last warning about a notify message or the inbox of the app, as a sentence of at most `maximumWarning` bytes.
-    var lastWarning: String?
+    /// What the app has reported, and what was reported of it.
+    @OnDemand var reports = RunReports()
 
     // MARK: Inbox
 
     /// The files of events that the app may not have removed.
     var eventFiles = EventFiles()
     /// The files that could not be written yet.
-    var pendingFiles = PendingFiles()
+    @OnDemand var pendingFiles = PendingFiles()
 
     /// - Parameters:
     ///   - notices: those that the previous daemon recorded; empty for a new run.
@@ -122,22 +108,21 @@ final class RunController {
         notices: NoticeQueue = NoticeQueue(), inbox: Inbox? = nil, context: DaemonContext
     ) {
         self.id = id
-        app = manifest.id
         sharedManifest = manifest
         self.enclosure = enclosure
         self.socket = socket
-        self.owner = owner
         self.context = context
         created = context.loop.now()
-        transport = SignalTransport(loop: context.loop, signals: manifest.signals, queue: notices)
+        transport = SignalTransport(loop: context.loop, queue: notices)
         self.inbox = inbox ?? Inbox(of: manifest.id, in: context.inboxes, owner: owner)
         transport.delegate = self
         socket.delegate = self
-        socket.app = app.name
+        socket.closer.setOwner(app.name)
     }
 
-    /// The source goes before the descriptor that it watches is closed.
-    deinit { execSource = nil }
+    var app: AppID { manifest.id }
+    /// The user that the app runs as; `nil`: the daemon's.
+    var owner: Owner? { inbox.owner }
 
     /// As it was at the launch, or when the run was recovered.
     var manifest: AppManifest { sharedManifest.value }
@@ -204,7 +189,7 @@ final class RunController {
 
     private func reportFrozen(_ attempt: Int, _ locks: FileLocks?) {
         freezeProbe = nil
-        loggedProblem = nil
+        reports.loggedProblem = nil
         reportedAttempt = attempt
         context.output.bound(id)
         let measurement = measureMemory(in: nil)
@@ -262,7 +247,7 @@ final class RunController {
     func inspect() {
         transport.sendAll()
         reportAnswers()
-        let hasExited = process == nil && starting == nil
+        let hasExited = process == nil && start == nil
         let measurement = measureMemory(in: nil)
         var inspection = Inspection(
             traced: isTraced, cpu: cpu, memory: measurement?.footprint.bytes ?? 0,
@@ -280,11 +265,11 @@ final class RunController {
 
     /// Reports what may be an answer: the outcome of execve(2), notify messages, a stop, and the end of the main process.
     private func reportAnswers() {
-        if starting != nil { execDecided() }
+        if start != nil { execDecided() }
         socket.drain()
         connections.drain()
         reportListener()
-        guard let process, starting == nil else { return }
+        guard let process, start == nil else { return }
         if process.isOver {
             mainProcessEnded()
         } else if isAdopted {
@@ -319,10 +304,10 @@ final class RunController {
         // A main process that has left the group is killed too.
         if process != nil || isPopulated { killGroup() }
         // Without a main process the kill is the end of the run: the exit of the first process was none.
-        firstExit?.status = .signaled(SIGKILL, coreDumped: false)
+        forking?.exit.status = .signaled(SIGKILL, coreDumped: false)
         endWithFirstProcess()
         // A main process that is a zombie does not populate the group. Its exit is reported before the run is removed.
-        if process == nil, starting == nil { waitUntilEmpty() }
+        if process == nil, start == nil { waitUntilEmpty() }
     }
 
     /// Reports the run as empty once its last process has ended, and removes its resources (L47). Does nothing
@@ -373,7 +358,23 @@ final class RunController {
     }
 }
 
+/// What an app has reported of itself, and what was reported of it.
+struct RunReports: Defaulted, Hashable {
+    /// `STATUS=`
+    var statusText: String?
+    /// `ERRNO=`
+    var errno: Int32?
+    /// Why the app cannot be suspended, as a sentence; `nil`: it can, as far as is known.
+    var suspendProblem: String?
+    /// The last such problem that was logged, until the app is suspended.
+    var loggedProblem: String?
+    /// The last warning about a notify message or the inbox of the app, as a sentence of at most `maximumWarning` bytes.
+    var lastWarning: String?
+}
+
 extension RunController: SignalTransportDelegate {
+    var signals: LifecycleSignals { manifest.signals }
+
     var mainProcessStatus: ProcessStatus? {
         process.flatMap { try? ProcFS().status(of: $0.pid) }
     }

@@ -129,13 +129,11 @@ final class RunLauncher {
     }
 
     private func makeSocket(_ id: RunID, _ user: AppUser?) throws -> NotifySocket {
-        let path = context.folders.notifySockets + "/\(id)"
         do {
-            return try NotifySocket(
-                loop: context.loop, run: id, path: path, owner: user?.owner, logbook: context.logbook)
+            return try NotifySocket(id, in: context.notifySockets, owner: user?.owner)
         } catch {
             // The socket may be bound already.
-            _ = try? removeFile(at: path)
+            _ = try? removeFile(at: context.notifySockets.path(of: id))
             throw Failure(Stage.notifySocket, error)
         }
     }

@@ -5,6 +5,8 @@ import Systemd
 
 /// The run that a transport belongs to.
 protocol SignalTransportDelegate: AnyObject {
+    /// As the manifest names them.
+    var signals: LifecycleSignals { get }
     /// The main process as /proc/PID/status shows it; `nil` if there is none.
     var mainProcessStatus: ProcessStatus? { get }
     /// Whether the main process receives a signal that it does not catch, as this status shows it.
@@ -41,24 +43,22 @@ final class SignalTransport {
     private static let maximumChecks = 12
 
     private let loop: EventLoop
-    private let signals: LifecycleSignals
     private(set) var queue: NoticeQueue
     /// The signal of the previous notice.
     private var lastSignal: Int32?
+    /// Whether this daemon has sent a notice, or has one to send.
+    private(set) var isUsed: Bool
     /// Waits until that signal is no longer pending.
     private var retry: Retry?
     /// Waits until it is known whether the app receives the signal of `Notification=`.
     private var announcement: Retry?
     /// The settings about which the app was warned, each once in a run.
     private var warned: Set<String> = []
-    /// Whether this daemon has sent a notice, or has one to send.
-    private(set) var isUsed: Bool
     weak var delegate: (any SignalTransportDelegate)?
 
     /// - Parameter queue: as the previous daemon recorded it; empty for a new run.
-    init(loop: EventLoop, signals: LifecycleSignals, queue: NoticeQueue = NoticeQueue()) {
+    init(loop: EventLoop, queue: NoticeQueue = NoticeQueue()) {
         self.loop = loop
-        self.signals = signals
         self.queue = queue
         isUsed = !queue.isEmpty
     }
@@ -98,12 +98,11 @@ final class SignalTransport {
     /// Announces new files in the inbox with the signal of `Notification=`, if the app receives it. One that is pending announces
     /// them as well. It is no notice and has no order among them: a frozen app handles it once it is thawed.
     func announceFiles() {
-        guard let number = signals.notification, announcement == nil else { return }
+        guard let number = delegate?.signals.notification, announcement == nil else { return }
         var checks = 0
-        announcement = Retry.until(loop) { [weak self] in
-            guard let self else { return true }
+        announcement = Retry.until(loop) { [unowned self] in
             checks += 1
-            return self.announce(number, isLast: checks >= Self.maximumChecks)
+            return announce(number, isLast: checks >= Self.maximumChecks)
         }
     }
 
@@ -127,7 +126,8 @@ final class SignalTransport {
     /// Waits for the signal that the previous daemon sent last, if it is still pending. Otherwise the next notice could
     /// be delivered before it.
     func findPendingSignal() {
-        guard let status = delegate?.mainProcessStatus else { return }
+        guard let delegate, let status = delegate.mainProcessStatus else { return }
+        let signals = delegate.signals
         let all = [
             signals.resignActive, signals.enterBackground, signals.enterForeground, signals.becomeActive,
             signals.memoryWarning, signals.taskExpiring,
@@ -141,21 +141,24 @@ final class SignalTransport {
     private func sendInOrder() {
         guard retry == nil else { return }
         var checks = 0
-        retry = Retry.until(loop) { [weak self] in
-            guard let self else { return true }
-            while let notice = self.queue.first {
-                let status = self.delegate?.mainProcessStatus
-                checks += 1
-                let mayWait = checks < Self.maximumChecks
-                if mayWait, self.mustWait(notice, status) { return false }
-                let reception = self.reception(of: notice, status)
-                if mayWait, reception == .undecided { return false }
-                checks = 0
-                self.sendFirst(status, reception)
-            }
-            self.retry = nil
-            return true
+        retry = Retry.until(loop) { [unowned self] in sendWaiting(&checks) }
+    }
+
+    /// - Parameter checks: of the first notice.
+    /// - Returns: whether none is left.
+    private func sendWaiting(_ checks: inout Int) -> Bool {
+        while let notice = queue.first {
+            let status = delegate?.mainProcessStatus
+            checks += 1
+            let mayWait = checks < Self.maximumChecks
+            if mayWait, mustWait(notice, status) { return false }
+            let reception = reception(of: notice, status)
+            if mayWait, reception == .undecided { return false }
+            checks = 0
+            sendFirst(status, reception)
         }
+        retry = nil
+        return true
     }
 
     private func mustWait(_ notice: Notice, _ status: ProcessStatus?) -> Bool {
@@ -228,7 +231,8 @@ final class SignalTransport {
     }
 
     private func signal(for notice: Notice) -> Int32? {
-        switch notice {
+        guard let signals = delegate?.signals else { return nil }
+        return switch notice {
         case .willResignActive: signals.resignActive
         case .didEnterBackground: signals.enterBackground
         case .willEnterForeground: signals.enterForeground
