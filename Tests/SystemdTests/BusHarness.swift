@@ -102,8 +102,9 @@ final class Stage {
         folder = try TemporaryFolder()
         if mode & 0o006 != 0 { chmod(folder.path, 0o755) }
         loop = try EventLoop()
+        let path = folder.path + "/bus"
         server = try BusServer(
-            loop: loop, path: folder.path + "/bus", mode: mode, objects: exhibit.objects(),
+            loop: loop, path: path, listening: BusListener(at: path, mode: mode), objects: exhibit.objects(),
             configuration: BusServer.Configuration(
                 names: [Exhibit.name], permittedUsers: permittedUsers, limits: limits),
             closer: isTrusting ? nil : DescriptorCloser())
