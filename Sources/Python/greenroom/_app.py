@@ -44,7 +44,8 @@ class App:
     """
 
     def __init__(self) -> None:
-        self.launch = Launch.from_environment()
+        #: How and why this process was launched.
+        self.launch: Launch = Launch.from_environment()
         #: What the app described with `summary()` before its last end. Known when `run()` or `start()` has connected.
         self.last_summary: str | None = None
         self._address = os.environ.get("GREENROOM_BUS_ADDRESS", "")
@@ -88,7 +89,10 @@ class App:
         return self._register("didEnterBackground", handler)
 
     def on_terminate(self, handler: Handler) -> Handler:
-        """`handler(reason, deadline_seconds)`: the app will be ended; after its return `run()` returns."""
+        """`handler(reason, deadline_seconds)`: the app will be ended; after its return `run()` returns.
+
+        It is not called if the app is killed while it is suspended: it has saved its state in `on_background`.
+        """
         return self._register("willTerminate", handler)
 
     def on_memory_warning(self, handler: Handler) -> Handler:
@@ -100,7 +104,10 @@ class App:
         return self._register("tasksExpiring", handler)
 
     def on_push(self, handler: Handler) -> Handler:
-        """`handler(payload, id)`: a push has arrived. Its return completes the wake: a Result, True, False or None."""
+        """`handler(payload, id)`: a push has arrived. Its return completes the wake: a Result, True, False or None.
+
+        The manifest needs `BackgroundModes=push`; otherwise `greenroomctl push` is refused.
+        """
         return self._register("push", handler)
 
     def on_wake(self, handler: Handler) -> Handler:
@@ -428,7 +435,7 @@ class App:
             self._call("DropState")
 
     def save_snapshot(self, image: bytes) -> None:
-        """Saves a picture of the app, at most 8 MiB, that is shown while it returns. Without Greenroom it does nothing."""
+        """Saves a picture of the app, at most 8 MiB. No program shows it yet. Without Greenroom it does nothing."""
         _storage.check_size("the snapshot", image, 8 << 20)
         if self.in_greenroom:
             with _storage.sealed("snapshot", image) as descriptor:
