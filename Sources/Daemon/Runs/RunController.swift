@@ -120,7 +120,7 @@ final class RunController {
         socket.closer.setOwner(app.name)
     }
 
-    var app: AppID { manifest.id }
+    var app: AppID { sharedManifest.value.id }
     /// The user that the app runs as; `nil`: the daemon's.
     var owner: Owner? { inbox.owner }
 
