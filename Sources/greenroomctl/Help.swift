@@ -300,7 +300,7 @@ enum Help {
             """
               --config DIR            Edit the manifest in DIR/apps
 
-            Opens a copy in the editor of VISUAL or EDITOR, or in sensible-editor or vi. What is wrong in it is printed, and
+            Opens a copy in the editor of VISUAL or EDITOR, or in editor(1) or vi. What is wrong in it is printed, and
             you are asked to edit again. The file is replaced as a whole, and the manifests are reloaded. APP may be a template
             such as worker@. For a manifest of a package, a file of your own is created that takes its place.
             """

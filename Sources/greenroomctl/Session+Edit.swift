@@ -68,13 +68,13 @@ extension Session {
 
     // MARK: The editor
 
-    /// A command for the shell: that of VISUAL or EDITOR, sensible-editor(1) of Debian, or vi.
+    /// A command for the shell: that of VISUAL or EDITOR, editor(1) of Debian, or vi.
     private var editor: String {
         for name in ["VISUAL", "EDITOR"] {
             if let value = environment.variable(name), !value.allSatisfy({ $0 == " " }) { return value }
         }
         let folders = (environment.variable("PATH") ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
-        return folders.contains { access("\($0)/sensible-editor", X_OK) == 0 } ? "sensible-editor" : "vi"
+        return folders.contains { access("\($0)/editor", X_OK) == 0 } ? "editor" : "vi"
     }
 
     private func run(_ editor: String, _ path: String) throws(Failure) {
