@@ -19,7 +19,7 @@ package struct BusKinds: Sendable {
 /// message bus.
 package final class BusServer {
     package struct Limits: Sendable {
-        /// Simultaneous connections; further ones are closed at once. Each takes five descriptors and about 20 KiB. 1,000
+        /// Simultaneous connections; further ones are closed at once. Each takes two descriptors, an app's five, and about 20 KiB. 1,000
         /// clients that connect at the same time are served.
         package var peers = 1280
         /// Descriptors that are not closed yet. At this number new connections are refused.
@@ -233,12 +233,6 @@ package final class BusServer {
             handshakeTimer = try? loop.makeTimer(kind: kinds.timer) { [weak self] _ in self?.dropSilentPeers() }
         }
         handshakeTimer?.arm(at: unfinishedHandshakes.first?.deadline)
-    }
-
-    /// Whether connections are accepted. Until then they wait in the socket, also for another program that gets it.
-    package var isAccepting: Bool {
-        get { listening?.isEnabled ?? false }
-        set { listening?.isEnabled = newValue }
     }
 
     private func add(_ peer: BusPeer) {

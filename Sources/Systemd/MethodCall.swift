@@ -74,12 +74,8 @@ package final class MethodCall {
     }
 
     /// Calls `handler` from the loop once the caller disconnects, also after the answer.
-    /// - Returns: cancels this.
-    package func onDisconnect(_ handler: @escaping () -> Void) -> () -> Void {
-        let number = peer.nextSerial()
-        let caller = self.sender
-        peer.setGoneHandler(number, of: caller, handler)
-        return { [weak peer] in peer?.setGoneHandler(number, of: caller, nil) }
+    package func onDisconnect(_ handler: @escaping () -> Void) {
+        peer.setGoneHandler(peer.nextSerial(), of: sender, handler)
     }
 
     /// Identifies the connection of the caller as long as it lasts.
@@ -147,9 +143,6 @@ package struct BusClient: Hashable {
     let peer: ObjectIdentifier
     /// On a bus, the unique name of the caller.
     let sender: String?
-
-    /// Whether this is the connection, or on a bus a client of it.
-    package func isConnected(by peer: BusPeer) -> Bool { self.peer == ObjectIdentifier(peer) }
 }
 
 /// An answer that is one array.

@@ -8,8 +8,6 @@ final class OutgoingCall {
     private var handler: ((Result<OpaquePointer, BusError>) -> Void)?
     /// Called before the handler.
     var onFinish: () -> Void = {}
-    /// When libsystemd ends it at the earliest, on the clock of the loop; `nil`: it waits without a limit.
-    private var end: Duration?
 
     init(limits: MessageLimits = MessageLimits(), _ handler: @escaping (Result<[Variant], BusError>) -> Void) {
         self.handler = {
@@ -61,7 +59,6 @@ final class OutgoingCall {
     ) throws(BusError) {
         var slot: OpaquePointer?
         let userdata = Unmanaged.passRetained(call).toOpaque()
-        call.end = timeout.map { EventLoop.now() + $0 }
         let result = sd_bus_call_async(bus, &slot, message, replyCallback, userdata, busTimeout(timeout))
         guard result >= 0, let slot else {
             releaseUserdata(userdata)

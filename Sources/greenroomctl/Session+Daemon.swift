@@ -48,11 +48,9 @@ extension Session {
             try client.call("Reexec", as: RequestResult.self)
         }
         let limit = EventLoop.now() + Self.reexecTimeout
-        // The old program ends its private connection to the caller; one over the message bus stays.
-        while !client.bus.isOnMessageBus, EventLoop.now() < limit,
-            (try? client.bus.nextSignal(until: limit)) ?? nil != nil
-        {}
-        guard client.bus.isOnMessageBus || !client.bus.isOpen else {
+        // The connection ends with the old program.
+        while EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
+        guard !client.bus.isOpen else {
             throw Failure("greenroomd was not replaced: its program could not be executed. Its log has the error.")
         }
         while true {

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSON
 import LifecycleCore
+import Linux
 import Manifest
 import Posix
 import Systemd
@@ -169,9 +170,10 @@ struct EditedFile {
         try requireWritableFolder()
     }
 
+    private var folder: String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
+
     /// Before the user has typed anything.
     private func requireWritableFolder() throws(Failure) {
-        let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
         guard access(folder, F_OK) == 0, access(folder, W_OK) != 0 else { return }
         let reason = String(cString: strerror(errno))
         throw Failure("Cannot change \(escaped(path)): \(reason)", hint: geteuid() == 0 ? nil : "Try as root.")
@@ -184,26 +186,17 @@ struct EditedFile {
         guard case .success(bytes) = readFile(source) else {
             throw Failure("\(escaped(source)) was changed by another program meanwhile; it was not written.")
         }
-        let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
         try createFolders(folder)
         var about = stat()
         let hasFile = stat(path, &about) == 0
-        // The name of a new file is no manifest for the daemon.
-        var pattern = Array("\(folder)/.\(name).XXXXXX".utf8CString)
-        let descriptor = mkstemp(&pattern)
-        let temporary = String(decoding: pattern.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        func failure() -> Failure { Failure("Cannot write \(escaped(path)): \(String(cString: strerror(errno)))") }
-        guard descriptor >= 0 else { throw failure() }
-        defer { close(descriptor) }
-        do throws(Failure) {
-            try write(text[...], to: descriptor)
-            guard fchmod(descriptor, hasFile ? about.st_mode & 0o7777 : 0o644) == 0,
-                !hasFile || geteuid() != 0 || fchown(descriptor, about.st_uid, about.st_gid) == 0,
-                fsync(descriptor) == 0, rename(temporary, path) == 0
-            else { throw failure() }
+        let owner = hasFile && geteuid() == 0 ? Owner(uid: about.st_uid, gid: about.st_gid) : nil
+        do throws(SystemError) {
+            // The folder of a new file may be a link.
+            try replaceFile(
+                at: resolvedPath(path) ?? "\(resolvedPath(folder) ?? folder)/\(name)", with: text,
+                mode: hasFile ? about.st_mode & 0o7777 : 0o644, owner: owner, durable: true)
         } catch {
-            unlink(temporary)
-            throw error
+            throw Failure("Cannot write \(escaped(path)): \(SystemError.text(of: error.errno))")
         }
     }
 }

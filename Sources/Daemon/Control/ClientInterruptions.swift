@@ -8,8 +8,6 @@ final class ClientInterruptions {
 
     private let driver: CoreDriver
     private var requests: [BusClient: [RequestID]] = [:]
-    /// End the watch of these clients.
-    private var cancellations: [BusClient: () -> Void] = [:]
 
     init(driver: CoreDriver) { self.driver = driver }
 
@@ -18,8 +16,7 @@ final class ClientInterruptions {
         let client = call.client
         guard var known = requests[client] else {
             requests[client] = [request]
-            cancellations[client] = call.onDisconnect { [weak self] in self?.disconnected(client) }
-            return
+            return call.onDisconnect { [weak self] in self?.disconnected(client) }
         }
         known.append(request)
         // Most may have ended long ago.
@@ -30,7 +27,6 @@ final class ClientInterruptions {
     }
 
     private func disconnected(_ client: BusClient) {
-        cancellations[client] = nil
         for request in requests.removeValue(forKey: client) ?? [] { driver.send(.requestAbandoned(request)) }
     }
 }

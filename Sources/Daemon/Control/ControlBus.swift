@@ -24,11 +24,11 @@ final class ControlBus {
     var replacement: Retry?
     let recent: RecentEventList
 
-    init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
+    init(service: ControlService, driver: CoreDriver, answers: AnswerTable, isReexecuted: Bool) {
         self.service = service
         self.driver = driver
         self.answers = answers
-        recent = RecentEventList(loop: service.loop)
+        recent = RecentEventList(loop: service.loop, isReexecuted: isReexecuted)
         service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
     }
 
@@ -185,7 +185,7 @@ final class ControlBus {
         var audience = self.audience
         // Debugging entries go to the private socket alone: all programs share the message bus.
         if entry.priority == .debug { audience.removeAll { $0 === messageBus?.peer } }
-        guard !audience.isEmpty || recent.isRecording else { return }
+        guard !audience.isEmpty || recent.isRecording else { return recent.skip() }
         var event = entry.event
         event.time = service.clock.now()
         recent.add(&event)

@@ -17,10 +17,16 @@ final class RecentEventList {
     /// The number of the last event. Numbers begin at the time at which the program has started, in microseconds of CLOCK_BOOTTIME, so that
     /// they increase over all programs until the machine is booted again.
     private var last: UInt64
+    /// Of the program itself: its events have later ones.
+    private let first: UInt64
+    private let isReexecuted: Bool
     private var timer: Systemd.Timer?
 
-    init(loop: EventLoop) {
-        last = UInt64(max(0, EventLoop.bootTime().microseconds))
+    /// - Parameter isReexecuted: the previous program has sent all its events. One that was killed may not have.
+    init(loop: EventLoop, isReexecuted: Bool) {
+        first = UInt64(max(0, EventLoop.bootTime().microseconds))
+        last = first
+        self.isReexecuted = isReexecuted
         timer = try? loop.makeTimer(kind: .controlTimer) { [weak self] _ in self?.end() }
         timer?.arm(at: loop.now() + Self.keptTime)
         if timer == nil { end() }
@@ -32,6 +38,12 @@ final class RecentEventList {
         events = nil
         isCut = true
         timer = nil
+    }
+
+    /// Numbers an event that no client gets: one that connects later has missed it.
+    func skip() {
+        last += 1
+        isCut = true
     }
 
     /// Numbers an event that is about to be sent.
@@ -47,7 +59,7 @@ final class RecentEventList {
         var answer = RecentEvents()
         answer.serial = last
         answer.events = events?.filter { $0.serial ?? 0 > serial } ?? []
-        answer.isComplete = serial == last || !isCut
+        answer.isComplete = serial == last || !isCut && (isReexecuted || serial >= first)
         return answer
     }
 }

@@ -36,7 +36,8 @@ final class Program {
     /// Why the start failed.
     var failure: (any Error)?
     private(set) lazy var service = ControlService(driver: driver, context: context, daemon: self)
-    private(set) lazy var bus = ControlBus(service: service, driver: driver, answers: answers)
+    private(set) lazy var bus = ControlBus(
+        service: service, driver: driver, answers: answers, isReexecuted: descriptors.isReexecuted)
     private let answers = AnswerTable()
     private var signals: [EventSource] = []
     private let heapTrim: HeapTrim

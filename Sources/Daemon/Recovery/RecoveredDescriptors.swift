@@ -31,11 +31,14 @@ final class UntakenDescriptor {
 /// passed on by reexec.
 final class RecoveredDescriptors {
     private var all: [String: UntakenDescriptor] = [:]
+    /// Whether the previous program has executed this one: it has said all that it had to say.
+    private(set) var isReexecuted = false
 
     init() {}
 
     /// Takes ownership of the descriptors. If several have the same name, all but the first are closed.
-    init(adopting passed: [(name: String, descriptor: UntakenDescriptor)]) {
+    init(adopting passed: [(name: String, descriptor: UntakenDescriptor)], isReexecuted: Bool = false) {
+        self.isReexecuted = isReexecuted
         for (name, descriptor) in passed where all[name] == nil { all[name] = descriptor }
     }
 

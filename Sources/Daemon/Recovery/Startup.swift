@@ -59,7 +59,7 @@ enum Startup {
 
     /// The descriptors that the previous daemon passed on by reexec, or that the service manager has stored.
     static func takeDescriptors() throws -> RecoveredDescriptors {
-        if let table = try Reexecution.takeTable() { return RecoveredDescriptors(adopting: table) }
+        if let table = try Reexecution.takeTable() { return RecoveredDescriptors(adopting: table, isReexecuted: true) }
         let closer = DescriptorCloser()
         let passed = try ServiceManager.takePassedDescriptors()
         return RecoveredDescriptors(
