@@ -307,10 +307,12 @@ struct WorkLookTests {
                 def tick():
                     while True: time.sleep(1)
                 threading.Thread(target=tick, daemon=True).start()
-                c, _ = l.accept(); c.recv(9); signal.pause()
+                c, _ = l.accept(); c.recv(9); print(1, flush=True); signal.pause()
                 """)
         let client = try TCPClient(server.number())
         client.send("GET")
+        let received = try server.number()
+        #expect(received == 1)
         var baseline = WorkBaseline()
         try eventually("its counters are asked for") {
             _ = try server.look(&baseline)
