@@ -118,7 +118,8 @@ struct WorkerTimerTests {
             threading.Thread(target=tick, daemon=True).start()
             run()
             """
-        let stage = try stage(program, "RequestSec=2s\nPulseSec=1s\nKeepAwake=requests")
+        // Without KeepAwake=cpu it could be suspended while it starts, or before its ticks are learned.
+        let stage = try stage(program, "RequestSec=5s\nPulseSec=1s")
         let client = try TrafficClient(port: try stage.launch())
         // Its ticks are learned while nothing else happens.
         try stage.suspended()
