@@ -28,6 +28,9 @@ package struct WaitHistory: Sendable {
     }
     private struct Repetition {
         var since: Duration
+        /// `IdleSec=` at the look that has found it: `since` may be that much before the wait. A reload that makes `IdleSec=` shorter must
+        /// not make one wait a tick.
+        var idleTime: Duration
         /// The number of the look that has seen it last.
         var seen: UInt64
     }
@@ -188,10 +191,14 @@ package struct WaitHistory: Sendable {
         // How long a wait until a time is, is known with the precision of its beginning.
         if let longest = ticks[site], length <= longest * 5 / 4 + Self.precision { return true }
         // It has begun since the look before, or the thaw.
-        let since = repetitions[site]?.since ?? max(lastLook ?? now, now - idleTime)
+        var repetition =
+            repetitions[site]
+            ?? Repetition(since: max(lastLook ?? now, now - idleTime), idleTime: idleTime, seen: looks)
         guard repetitions[site] != nil || repetitions.count < Self.mostTicks else { return false }
-        repetitions[site] = Repetition(since: since, seen: looks)
-        guard now - since >= max(idleTime * Self.looksToLearn, Self.shortestLearning),
+        repetition.seen = looks
+        repetitions[site] = repetition
+        let longestIdle = max(idleTime, repetition.idleTime)
+        guard now - repetition.since >= max(longestIdle * Self.looksToLearn, Self.shortestLearning),
             ticks[site] != nil || ticks.count < Self.mostTicks
         else {
             return false

@@ -72,10 +72,12 @@ struct WatchTests {
             if asked.count == 1 { daemon.emit(numbered("first", 8)) }
             if asked.count == 3 { daemon.emit(numbered("fourth", 21)) }
         }
+        var awaited = ["first", "third"]
         let outcome = try daemon.run("watch") { program in
             if program.output.contains("fourth") { return program.terminate() }
-            let isNext = asked.count == 1 ? "first" : "third"
-            if program.output.contains(isNext) { daemon.hangUp() }
+            guard let next = awaited.first, program.output.contains(next) else { return }
+            awaited.removeFirst()
+            daemon.hangUp()
         }
         #expect(asked == [.max, 8, 10])
         #expect(outcome.output.split(separator: "\n").count == 4, "\(outcome.output)")

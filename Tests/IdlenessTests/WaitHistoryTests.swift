@@ -10,12 +10,15 @@ struct WaitHistoryTests {
 
         init() { history.begin(at: now) }
 
+        /// `IdleSec=`
+        var idleTime = Duration.seconds(2)
+
         mutating func look(
             after pause: Duration = .seconds(2), isFrozen: Bool = false, _ activities: ThreadActivity...
         ) -> WaitVerdict {
             now += pause
             let threads = activities.enumerated().map { ThreadSighting(thread: $0.offset + 1, activity: $0.element) }
-            return history.judge(threads, at: now, idleTime: .seconds(2), isFrozen: isFrozen)
+            return history.judge(threads, at: now, idleTime: idleTime, isFrozen: isFrozen)
         }
 
         /// A wait that has just begun.
@@ -65,6 +68,15 @@ struct WaitHistoryTests {
         let verdict = program.look(program.wait(.seconds(4)))
         #expect(verdict.work == nil)
         #expect(verdict.due != nil)
+    }
+
+    @Test("one short wait that was seen before a reload made IdleSec= shorter is no tick")
+    func shorterIdleTime() {
+        var program = Program()
+        program.idleTime = .seconds(10)
+        #expect(program.look(after: .seconds(10), program.wait(.seconds(3))).work == .shortWait)
+        program.idleTime = .seconds(1)
+        #expect(program.look(after: .seconds(1), program.wait(.seconds(3), ago: .seconds(1))).work == .shortWait)
     }
 
     @Test("a program that waits for less than 30 ms again and again paces its work: that is no tick")
