@@ -20,6 +20,8 @@ package struct AppStatus: Record {
     /// What the app has stored in memory for its next launch (`FDSTORE=1`), whether it runs or not. Absent if that is nothing.
     package var storedBytes: UInt64?
     package var tasks: [TaskStatus] = []
+    /// The background modes that it is in, by name (L28).
+    package var modes: [String] = []
     /// The wakes that are open, oldest first; absent where there is none.
     package var wakes: [WakeStatus]?
     /// Why the app is awake (L51); empty where it is not.
@@ -104,7 +106,7 @@ package struct AppStatus: Record {
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
         .optional("storedBytes", \.storedBytes),
-        .required("tasks", \.tasks), .optional("wakes", \.wakes), .list("awake", \.awake),
+        .required("tasks", \.tasks), .list("modes", \.modes), .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
         .optional("lastInput", \.lastInput), .optional("watch", \.watch), .list("sockets", \.sockets),
         .optional("connectionsWaitingSeconds", \.connectionsWaiting), .optional("unloadsInSeconds", \.unloadsIn),

@@ -5,6 +5,7 @@ package struct LifecycleEvent: Record {
         case stateChanged
         case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
         case taskBegan, taskEnded, taskRefused, tasksExpiring
+        case modeBegan, modeEnded
         case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
         case backgroundTimeUsedUp, memoryAwaited
         case inputArrived, inputNotWatched, wokenTooOften, locksHeld
@@ -31,6 +32,8 @@ package struct LifecycleEvent: Record {
     package var deadline: DeadlineStatus?
     /// Background tasks, with their names alone.
     package var tasks: [TaskStatus] = []
+    /// The background mode that began or ended (L28).
+    package var mode: String?
     /// The number of the wake that was completed, or whose deadline it is.
     package var wake: UInt64?
     /// The input that woke the app (L50).
@@ -78,7 +81,7 @@ package struct LifecycleEvent: Record {
         .required("message", \.message),
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
         .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
-        .list("tasks", \.tasks), .optional("wakeId", \.wake), .optional("input", \.input),
+        .list("tasks", \.tasks), .optional("mode", \.mode), .optional("wakeId", \.wake), .optional("input", \.input),
         .optional("watch", \.watch), .optional("staysAwakeSeconds", \.staysAwake), .optional("file", \.file),
         .optional("locks", \.locks), .optional("cpuSeconds", \.cpu), .optional("withinSeconds", \.within),
         .optional("result", \.result),

@@ -141,6 +141,7 @@ struct CoreModel {
             .deadlineCredited(let id, _, _),
             .deadlineMet(let id, _, _, _), .deadlineCancelled(let id, _, _), .deadlineMissed(let id, _, _),
             .deadlineDeferred(let id, _, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
+            .modeBegan(let id, _), .modeEnded(let id, _),
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
             .wakeCompleted(let id, _, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
             .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),

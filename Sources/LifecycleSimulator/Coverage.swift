@@ -10,7 +10,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
         freezeLost,
         thawed, inspected,
         exited, emptied
-    case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
+    case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, modeBegan, modeEnded, inhibitorChanged,
+        timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, heartbeatTimeChanged, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
@@ -65,6 +66,9 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .continued: self = .continued
         case .taskBegan: self = .taskBegan
         case .taskEnded: self = .taskEnded
+        case .modeBegan: self = .modeBegan
+        case .modeEnded: self = .modeEnded
+        case .inhibitorChanged: self = .inhibitorChanged
         case .timeoutExtended: self = .timeoutExtended
         case .wakeCompleted: self = .wakeCompleted
         case .heartbeat: self = .heartbeat

@@ -167,6 +167,8 @@ extension Line {
             add(reason.rawValue, ")")
         case .taskBegan(let id, let name): add(id.name, ": task ", name, " began")
         case .taskEnded(let id, let name): add(id.name, ": task ", name, " ended")
+        case .modeBegan(let id, let mode): add(id.name, ": mode ", mode.name, " began")
+        case .modeEnded(let id, let mode): add(id.name, ": mode ", mode.name, " ended")
         case .taskRefused(let id, let name): add(id.name, ": task ", name, " refused")
         case .tasksExpiring(let id, let names):
             add(id.name, ": ")

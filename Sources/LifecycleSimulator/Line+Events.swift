@@ -123,8 +123,7 @@ extension Line {
         case .notificationDelayed(let wake): add(" cannot read what it is woken for by wake \(wake)")
         case .emptied: add(" emptied")
         case .reattached(let messagesKept, let noticesDelayed):
-            add(messagesKept ? " reattached" : " reattached, messages lost")
-            if noticesDelayed { add(", notices delayed") }
+            add(" reattached" + (messagesKept ? "" : ", messages lost") + (noticesDelayed ? ", notices delayed" : ""))
         case .ready: add(" is ready")
         case .backgroundEntered: add(" entered the background")
         case .stopped: add(" stopped itself")
@@ -135,6 +134,7 @@ extension Line {
         case .taskEnded(let name):
             add(" ends ")
             add(name)
+        case .modeBegan, .modeEnded, .inhibitorChanged: addMode(event)
         case .timeoutExtended(let time):
             add(" extends its timeout by ")
             add(time)
@@ -149,6 +149,19 @@ extension Line {
         case .attached(let handled): add(handled)
         case .terminationAnswered: add(" has finished")
         case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
+        }
+    }
+
+    private mutating func addMode(_ event: RunEvent) {
+        switch event {
+        case .modeBegan(let mode):
+            add(" begins the mode ")
+            add(mode.name)
+        case .modeEnded(let mode):
+            add(" ends the mode ")
+            add(mode.name)
+        case .inhibitorChanged(let inhibitor): add(inhibitor == nil ? " inhibits nothing" : " holds an inhibitor")
+        default: break
         }
     }
 

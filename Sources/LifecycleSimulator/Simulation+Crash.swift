@@ -107,7 +107,8 @@ extension World {
             .inputWatched,
             .inputArrived, .workMeasured, .processorMeasured:
             nil
-        case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
+        case .ready, .backgroundEntered, .taskBegan, .taskEnded, .modeBegan, .modeEnded, .timeoutExtended,
+            .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .heartbeatTimeChanged, .stopping, .terminationAnswered, .idleHinted:
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
@@ -116,7 +117,7 @@ extension World {
         // Libraries connect again.
         case .freezeLost, .outOfMemory, .notificationDelayed, .attached: event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
-            .reattached:
+            .reattached, .inhibitorChanged:
             event
         }
     }

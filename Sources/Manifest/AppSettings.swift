@@ -195,7 +195,8 @@ extension AppManifest {
 
     private mutating func applyModes(_ text: String) throws(ValueError) {
         for word in plainWords(text) {
-            guard let mode = BackgroundModes.named.first(where: { $0.name == word.text })?.mode else {
+            // An earlier name.
+            guard let mode = BackgroundModes(named: word.text == "voip" ? "call" : word.text) else {
                 throw ValueError.invalid(word.text, offset: word.offset)
             }
             policy.backgroundModes.insert(mode)

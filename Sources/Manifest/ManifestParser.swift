@@ -83,11 +83,11 @@ extension AppManifest {
         if self.group != nil, self.user == nil {
             diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")
         }
-        let modes = BackgroundModes.named.filter { $0.mode != .push && $0.mode != .fetch }
-        for mode in modes where policy.backgroundModes.contains(mode.mode) {
+        let modes = BackgroundModes.named.filter { BackgroundModes.assertable.contains($0.mode) }
+        for mode in modes where policy.backgroundModes.contains(mode.mode) && effectiveNotifyAccess == .none {
             diagnostics.warn(
                 location("BackgroundModes"),
-                "BackgroundModes=\(mode.name) has no effect yet: it does not keep the app awake")
+                "BackgroundModes=\(mode.name) has no effect: with NotifyAccess=none the app cannot begin the mode")
         }
         checkWaking(reader, file, &diagnostics)
         checkProcessor(reader, file, &diagnostics)

@@ -22,6 +22,9 @@ package enum NotifyMessage: Equatable, Sendable {
     case background
     case beginTask(String)
     case endTask(String)
+    /// A background mode, by its name.
+    case beginMode(String)
+    case endMode(String)
     /// `id`: the wake that is completed; `nil`: the oldest one.
     case wakeDone(WakeResult, id: UInt64? = nil)
     /// Nothing to do until something arrives; `false`: that is over.
@@ -65,7 +68,8 @@ package struct NotifyDatagram: Equatable, Sendable {
         "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "WATCHDOG_USEC",
         "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
-        "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID", "X_GREENROOM_IDLE",
+        "X_GREENROOM_BEGIN_MODE", "X_GREENROOM_END_MODE", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
+        "X_GREENROOM_IDLE",
     ]
     /// Keys of sd_notify(3) (systemd 258) that need no answer. MONOTONIC_USEC= belongs to RELOADING=1, and FDPOLL=0 asks for what is
     /// done in any case. INVOCATION_ID= is for systemd itself.
@@ -187,8 +191,10 @@ private struct NotifyReader {
         case "FDSTOREREMOVE": if isOne(key, value) { removes = true }
         case "FDNAME": readDescriptorName(value)
         case "X_GREENROOM_BACKGROUND": readOne(key, value, .background)
-        case "X_GREENROOM_BEGIN_TASK": readTask(key, value) { .beginTask($0) }
-        case "X_GREENROOM_END_TASK": readTask(key, value) { .endTask($0) }
+        case "X_GREENROOM_BEGIN_TASK": readName(key, value) { .beginTask($0) }
+        case "X_GREENROOM_END_TASK": readName(key, value) { .endTask($0) }
+        case "X_GREENROOM_BEGIN_MODE": readName(key, value) { .beginMode($0) }
+        case "X_GREENROOM_END_MODE": readName(key, value) { .endMode($0) }
         case "X_GREENROOM_WAKE_DONE": readWakeResult(key, value)
         case "X_GREENROOM_WAKE_ID":
             if let id = number(key, value, 1...Self.largestWakeID) { wakeID = id }
@@ -295,7 +301,7 @@ private struct NotifyReader {
         storeName = String(value)
     }
 
-    private mutating func readTask(_ key: String, _ value: Substring, _ make: (String) -> NotifyMessage) {
+    private mutating func readName(_ key: String, _ value: Substring, _ make: (String) -> NotifyMessage) {
         let isValid =
             !value.isEmpty && value.utf8.count <= NotifyDatagram.maximumTaskName
             && !value.unicodeScalars.contains(where: \.isControl)

@@ -16,6 +16,8 @@ final class FakeLogind {
     private let objects = BusObjects()
     /// The arguments of every Inhibit.
     private(set) var asked: [[Variant]] = []
+    /// What `ListInhibitors` returns.
+    private var listed: [Variant] = []
     /// This side of the inhibitors: readable when the daemon has closed the other side.
     private var held: [SharedDescriptor] = []
     private var isLocked = false
@@ -43,11 +45,15 @@ final class FakeLogind {
                     Self.manager,
                     methods: [
                         BusMethod("Inhibit", in: "ssss", out: "h", access: .anyone) { [unowned self] in inhibit($0) },
+                        BusMethod("ListInhibitors", out: "a(ssssuu)", access: .anyone) { [unowned self] call in
+                            call.reply([.array("(ssssuu)", self.listed)])
+                        },
                         BusMethod("ListSessions", out: "a(susso)", access: .anyone) { [unowned self] call in
                             if hidesSessions { waiting.append(call) } else { list(call) }
                         },
                     ],
                     properties: [
+                        BusProperty("BlockInhibited", "s") { _ in .string("sleep") },
                         BusProperty("InhibitDelayMaxUSec", "t", .constant) { _ in .uint64(microseconds) },
                         BusProperty("PreparingForSleep", "b") { [unowned self] _ in
                             self.preparationReads += 1
@@ -103,6 +109,17 @@ final class FakeLogind {
             var polled = pollfd(fd: box.raw, events: Int16(POLLIN), revents: 0)
             return poll(&polled, 1, 0) == 0
         }
+    }
+
+    /// Sets the inhibitors that clients hold, and emits logind's signal.
+    func setInhibitors(_ inhibitors: [(what: String, mode: String, pid: Int32)]) throws {
+        listed = inhibitors.map {
+            .structure([
+                .string($0.what), .string("backup"), .string("copies files"), .string($0.mode), .uint32(0),
+                .uint32(UInt32($0.pid)),
+            ])
+        }
+        try messageBus.peer?.emitPropertiesChanged(path: Self.path, interface: Self.manager, ["BlockInhibited"])
     }
 
     func waitForInhibitor() throws { try stage.serve("an inhibitor") { self.inhibitors == 1 } }

@@ -73,6 +73,8 @@ struct LogEntryTests {
             .taskRefused(web, name: "upload"), .notice,
             "web: background task refused: 'upload': no background time is left, or the app is about to end",
             "GREENROOM_TASK=upload"),
+        Sentence(.modeBegan(web, .audio), .info, "web: mode 'audio' began", "GREENROOM_MODE=audio"),
+        Sentence(.modeEnded(web, .call), .info, "web: mode 'call' ended", "GREENROOM_MODE=call"),
         Sentence(
             .tasksExpiring(web, names: ["a", "b"]), .notice,
             "web: background time expires soon; open tasks: 'a', 'b'", "GREENROOM_TASK=a", "GREENROOM_TASK=b"),

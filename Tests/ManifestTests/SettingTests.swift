@@ -72,10 +72,11 @@ struct SettingTests {
                 == [.fetch, .push, .audio])
         #expect(
             try accepted("Lifecycle", "BackgroundModes=location voip accessory processing").policy.backgroundModes
-                == [.location, .voip, .accessory, .processing])
+                == [.location, .call, .accessory, .processing])
         try expectRefused(
             "Lifecycle", "BackgroundModes", "fetch  pull", at: 7,
-            "invalid value 'pull'; expected one or more of audio, location, voip, accessory, fetch, push, processing")
+            "invalid value 'pull'; expected one or more of "
+                + "audio, recording, call, location, accessory, fetch, push, processing")
         try expectRefused("Lifecycle", "BackgroundModes", "\"fetch\"")
     }
 

@@ -11,7 +11,7 @@ import Systemd
 /// The daemon holds a delay inhibitor, a descriptor that it closes when all apps are ready. logind waits for that until
 /// InhibitDelayMaxSec= has passed (logind.conf(5), 5 s by default).
 final class Logind {
-    private enum Names {
+    enum Names {
         static let service = "org.freedesktop.login1"
         static let path = "/org/freedesktop/login1"
         static let manager = "org.freedesktop.login1.Manager"
@@ -32,6 +32,7 @@ final class Logind {
     private let loop: EventLoop
     private let journal: Journal
     private unowned let events: any EventSink
+    private let inhibitors: Inhibitors
     /// The user whose sessions count; `nil`: all users'.
     private let user: UInt32?
     /// logind's unique name on the bus; `nil`: it is not running.
@@ -57,8 +58,9 @@ final class Logind {
     ///   - inhibitor: the inhibitor of the previous daemon. The machine may be about to sleep and wait for it.
     init(
         loop: EventLoop, bus: MessageBus, journal: Journal, user: UInt32?, inhibitor: consuming Descriptor?,
-        events: any EventSink
+        events: any EventSink, inhibitors: Inhibitors
     ) throws {
+        self.inhibitors = inhibitors
         isRecovered = inhibitor != nil
         if let inhibitor { self.inhibitor = SharedDescriptor(inhibitor) }
         self.loop = loop
@@ -67,7 +69,7 @@ final class Logind {
         self.user = user
         self.events = events
         timer = try loop.makeTimer(kind: .machineTimer) { [weak self] _ in self?.delayIsOver() }
-        restartTimer = try loop.makeTimer(kind: .machineTimer) { [weak self] _ in self?.unlockAll(except: []) }
+        restartTimer = try loop.makeTimer(kind: .machineTimer) { [weak self] _ in self?.didNotRestart() }
     }
 
     private func send(_ event: Event) { events.send(event) }
@@ -81,6 +83,8 @@ final class Logind {
         peer.addMatch("\(sender),interface='\(Names.manager)',member='PrepareForSleep'")
         peer.addMatch("\(sender),interface='\(Names.manager)',member='PrepareForShutdown'")
         peer.addMatch("\(sender),interface='\(Names.manager)',member='SessionRemoved'")
+        peer.addMatch(
+            "\(sender),interface='\(Names.properties)',member='PropertiesChanged',path='\(Names.path)'")
         peer.addMatch(
             "\(sender),interface='\(Names.properties)',member='PropertiesChanged',path_namespace='\(Names.sessions)',"
                 + "arg0='\(Names.session)'")
@@ -102,11 +106,17 @@ final class Logind {
         // too.
         if preparation == .sleep || preparation == .shutdown && name != nil { prepare(nil) }
         // Screens stay locked while logind or the bus is restarted.
-        if !lockedSessions.isEmpty { restartTimer?.arm(at: loop.now() + Self.restartTimeout) }
+        restartTimer?.arm(at: loop.now() + Self.restartTimeout)
         guard name != nil else { return }
+        inhibitors.begin()
         readDelay()
         inhibit()
         readSessions()
+    }
+
+    private func didNotRestart() {
+        unlockAll(except: [])
+        if owner == nil { inhibitors.end() }
     }
 
     // MARK: Signals
@@ -128,6 +138,10 @@ final class Logind {
             if let path = signal.arguments.last?.stringValue { setLocked(path, false) }
         case (Names.properties, "PropertiesChanged"):
             let changed = signal.arguments.dropFirst().first
+            if signal.path == Names.path {
+                if changed?["BlockInhibited"] != nil { inhibitors.changed() }
+                return
+            }
             if changed?["LockedHint"] != nil || changed?["Active"] != nil { readSession(signal.path) }
         default: break
         }

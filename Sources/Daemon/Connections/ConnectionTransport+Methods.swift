@@ -174,6 +174,50 @@ extension ConnectionTransport {
         context.logbook.removeRecord(ConnectionRecords.task(run.id, token))
     }
 
+    // MARK: Modes
+
+    /// A mode is on or off for the app, however often it is begun.
+    func beginMode(_ call: MethodCall) throws(BusError) {
+        let mode = try mode(of: call)
+        if context.events.view(of: run.app)?.modes.contains(mode) ?? false { return call.reply() }
+        guard beginningModes.count < Self.mostBeginningModes else {
+            throw refuse(.tooMany, call, "\(beginningModes.count) calls wait for their answer")
+        }
+        beginningModes.append((mode, call))
+        run.send(.modeBegan(mode))
+    }
+
+    func endMode(_ call: MethodCall) throws(BusError) {
+        run.send(.modeEnded(try mode(of: call)))
+        call.reply()
+    }
+
+    private func mode(of call: MethodCall) throws(BusError) -> BackgroundModes {
+        let name = call.arguments[0].stringValue ?? ""
+        guard let mode = BackgroundModes(named: name) else {
+            throw refuse(
+                .invalidArgument, call,
+                "there is no mode '\(name.printable(upTo: 32))'; an app can begin \(BackgroundModes.assertableNames)")
+        }
+        return mode
+    }
+
+    /// The core has decided about a mode.
+    func modeBegan(_ mode: BackgroundModes) {
+        for beginning in takeBeginning(mode) { beginning.reply() }
+    }
+
+    func modeRefused(_ mode: BackgroundModes) {
+        for beginning in takeBeginning(mode) {
+            beginning.fail(refuse(.invalidArgument, beginning, "the mode \(mode.name) is refused: \(mode.whyRefused)"))
+        }
+    }
+
+    private func takeBeginning(_ mode: BackgroundModes) -> [MethodCall] {
+        defer { beginningModes.removeAll { $0.mode == mode } }
+        return beginningModes.filter { $0.mode == mode }.map(\.call)
+    }
+
     // MARK: Status and state
 
     func setStatus(_ call: MethodCall) {

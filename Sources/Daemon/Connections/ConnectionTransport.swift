@@ -50,6 +50,11 @@ final class ConnectionTransport {
     /// `SetIdle`: what each connection has said since it got its last event.
     private var idle: [ObjectIdentifier: Bool] = [:]
 
+    /// Calls of `BeginMode` that wait for the core's decision.
+    var beginningModes: [(mode: BackgroundModes, call: MethodCall)] = []
+    /// A library has one for each mode.
+    static let mostBeginningModes = 32
+
     struct BeginningTask {
         let name: String
         let token: String

@@ -51,6 +51,8 @@ struct SelfInterface {
                 (own, call) throws(BusError) in try own.beginTask(call)
             },
             method("EndTask", in: "s", ["token"]) { (own, call) throws(BusError) in try own.endTask(call) },
+            method("BeginMode", in: "s", ["mode"]) { (own, call) throws(BusError) in try own.beginMode(call) },
+            method("EndMode", in: "s", ["mode"]) { (own, call) throws(BusError) in try own.endMode(call) },
             method("RemainingTime", out: "t", [], ["remainingMicroseconds"]) { (own, call) throws(BusError) in
                 call.reply([.uint64(own.remainingMicroseconds)])
             },

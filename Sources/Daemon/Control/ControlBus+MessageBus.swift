@@ -31,10 +31,12 @@ extension ControlBus {
     private func watchLogind(
         _ systemBus: MessageBus, _ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal
     ) throws {
+        let inhibitors = try Inhibitors(
+            loop: service.loop, bus: systemBus, containment: service.containment, events: driver
+        ) { [unowned driver] in driver.core.appIDs }
         let logind = try Logind(
             loop: service.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
-            inhibitor: inhibitor,
-            events: driver)
+            inhibitor: inhibitor, events: driver, inhibitors: inhibitors)
         self.logind = logind
         systemBus.onUp = { [weak logind] in logind?.busIsUp($0) }
         systemBus.onSignal = { [weak logind] in logind?.received($0) }

@@ -87,6 +87,8 @@ extension AwakeReason {
         case .foreground: "foreground"
         case .enteringBackground: "enteringBackground"
         case .task: "task"
+        case .mode: "mode"
+        case .inhibitor: "inhibitor"
         case .wake: "wake"
         case .startUp: "startUp"
         case .work(let work): work.rawValue
@@ -103,6 +105,8 @@ extension AwakeReason {
     fileprivate var detail: String? {
         switch self {
         case .task(let name): name
+        case .mode(let mode): mode.name
+        case .inhibitor(let text): text
         case .wake(let reason): reason.rawValue
         case .fileLock(let file): file
         case .launching, .foreground, .enteringBackground, .startUp, .work, .wokenTooOften, .notWatchable,
@@ -118,6 +122,8 @@ extension AwakeReason {
         case .foreground: "it is in the foreground"
         case .enteringBackground: "it was notified that it is in the background, and has not answered yet"
         case .task(let name): "the task '\(name)' is open"
+        case .mode(let mode): "it is in the mode '\(mode.name)' (BackgroundModes=)"
+        case .inhibitor(let text): "a process of it holds an inhibitor of logind: \(text)"
         case .wake(let reason): "it was woken: \(reason.rawValue)"
         case .startUp: "it starts up (StartupSec=)"
         case .work(let work): work.explanation

@@ -109,6 +109,7 @@ final class ControlService {
         status.since = since(view)
         setMemory(&status, view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
+        status.modes = BackgroundModes.named.filter { view.modes.contains($0.mode) }.map(\.name)
         if !view.wakes.isEmpty { status.wakes = view.wakes.map(WakeStatus.init) }
         setWakefulness(&status, view)
         status.deadline = view.deadline.map(DeadlineStatus.init)
@@ -162,7 +163,8 @@ final class ControlService {
             if view(of: receipt.app) == nil { removeTimestamps(receipt.app) }
         case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
-            .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
+            .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .tasksExpiring, .freezeTakesLong,
+            .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
             .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh,
             .processorThrottled, .processorThrottleEnded, .connectionsRejected:

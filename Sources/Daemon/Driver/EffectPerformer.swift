@@ -85,6 +85,7 @@ final class EffectPerformer: EffectPerforming {
         switch report {
         case .taskBegan(let app, let name): runs[app]?.connections.taskDecided(name, isRefused: false)
         case .taskRefused(let app, let name): runs[app]?.connections.taskDecided(name, isRefused: true)
+        case .modeBegan(let app, let mode): runs[app]?.connections.modeBegan(mode)
         case .deadlineStarted(let app, .wake, _, let wake): runs[app]?.connections.tellWake(wake, id)
         default: break
         }

@@ -42,7 +42,8 @@ extension Report {
     /// The app of a report that the app, or its peers, can cause as often as they like; `nil` for all other reports.
     fileprivate var causingApp: AppID? {
         switch self {
-        case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _), .stoppedItself(let app, _),
+        case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _),
+            .modeBegan(let app, _), .modeEnded(let app, _), .stoppedItself(let app, _),
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _), .inputArrived(let app, _),
             .inputNotWatched(let app, _), .locksHeld(let app, _, _):
             app

@@ -18,7 +18,7 @@ package struct LogEntry: Hashable, Sendable {
             ("GREENROOM_STATE", event.state), ("GREENROOM_PREVIOUS_STATE", event.previousState),
             ("GREENROOM_REASON", event.reason), ("GREENROOM_DEADLINE", event.deadline?.what),
             ("GREENROOM_RESULT", event.result), ("GREENROOM_WAKE", event.wake.map { String($0) }),
-            ("GREENROOM_MEMORY_LEVEL", event.level),
+            ("GREENROOM_MEMORY_LEVEL", event.level), ("GREENROOM_MODE", event.mode),
             ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
             ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
         ]
@@ -88,6 +88,10 @@ extension LogEntry {
             self.init(
                 .notice, .taskRefused, app, [name],
                 "background task refused: '\(name)': no background time is left, or the app is about to end")
+        case .modeBegan(let app, let mode):
+            self.init(.info, .modeBegan, app, "mode '\(mode.name)' began") { $0.mode = mode.name }
+        case .modeEnded(let app, let mode):
+            self.init(.info, .modeEnded, app, "mode '\(mode.name)' ended") { $0.mode = mode.name }
         case .tasksExpiring(let app, let names):
             self.init(
                 .notice, .tasksExpiring, app, names, "background time expires soon; open tasks: \(Self.list(names))")

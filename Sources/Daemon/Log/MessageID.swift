@@ -15,6 +15,8 @@ enum MessageID {
         case .taskBegan: "06d7c3cd75404db9a5df0f2c2f0a144d"
         case .taskEnded: "077a5abace1b40d7865c2a3b02867d05"
         case .taskRefused: "88c2838559754299b1ef345222cb7e32"
+        case .modeBegan: "1908e7a06325423dad8dfc699b03644c"
+        case .modeEnded: "cfec5b91ac5f4301a66acb9c0cc24b51"
         case .tasksExpiring: "e6f951c7a46a4e1286bbc721c626ff9a"
         case .freezeTakesLong: "d77a7ddf3a7b48aebe516543eda3fe94"
         case .killTakesLong: "89f3ee9cd49d45c3824a40e1face612d"

@@ -54,6 +54,8 @@ extension RunController: NotifySocketDelegate {
         case .background: send(.backgroundEntered)
         case .beginTask(let task): send(.taskBegan(name: task, owner: sender))
         case .endTask(let task): send(.taskEnded(name: task))
+        case .beginMode(let name): if let mode = mode(name, "X_GREENROOM_BEGIN_MODE") { send(.modeBegan(mode)) }
+        case .endMode(let name): if let mode = mode(name, "X_GREENROOM_END_MODE") { send(.modeEnded(mode)) }
         case .wakeDone(let result, let id): send(.wakeCompleted(WakeResult(result), id: id))
         // Closing its descriptor, together with the datagram, is the answer.
         case .barrier: break
@@ -62,9 +64,19 @@ extension RunController: NotifySocketDelegate {
         }
     }
 
+    /// The mode with this name; `nil`, after a warning, if there is none.
+    private func mode(_ name: String, _ key: String) -> BackgroundModes? {
+        if let mode = BackgroundModes(named: name) { return mode }
+        socket.warn("\(key)=\(name): expected one of \(BackgroundModes.assertableNames)")
+        return nil
+    }
+
     /// Logs what the core found.
     func warn(_ warning: AppWarning) {
         switch warning {
+        case .modeRefused(let mode):
+            socket.warn("X_GREENROOM_BEGIN_MODE=\(mode.name): \(mode.whyRefused)")
+            connections.modeRefused(mode)
         case .taskNotOpen(let name): socket.warn("X_GREENROOM_END_TASK=\(name): no task of this name is open")
         case .unknownWake(let id): socket.warn("X_GREENROOM_WAKE_ID=\(id): the app had no wake with this number")
         case .onlyRequestsWake: logWarning("it is suspended, and \(manifest.policy.whyOnlyRequestsWake)")
@@ -123,6 +135,19 @@ extension RunController: NotifySocketDelegate {
         } catch {
             socket.warn("cannot watch the main process \(pid): \(error)")
         }
+    }
+}
+
+extension BackgroundModes {
+    static var assertableNames: String {
+        named.filter { assertable.contains($0.mode) }.map(\.name).joined(separator: ", ")
+    }
+
+    /// Why an app cannot begin this mode.
+    var whyRefused: String {
+        Self.assertable.contains(self)
+            ? "its manifest does not declare BackgroundModes=\(name), or the app is about to end"
+            : "the daemon begins this mode with a wake; an app can begin \(Self.assertableNames)"
     }
 }
 

@@ -20,9 +20,9 @@ extension LifecycleCore {
     }
 
     /// L21: the clock of the budget starts when the app enters the background, and runs until it is suspended. `time`: `nil`
-    /// is unlimited.
+    /// is unlimited. It does not run while a mode keeps the app awake (L28).
     mutating func startBudget(_ index: Int, _ time: Duration?, isNoticeGiven: Bool = false, _ now: Instant) {
-        let deadline = begin(index, .backgroundTime, time, now)
+        let deadline = begin(index, .backgroundTime, self[run: index].modes.isEmpty ? time : nil, now)
         self[run: index].budget =
             deadline.map { .counting(.init(deadline: $0, isNoticeGiven: isNoticeGiven)) } ?? .idle
         if deadline == nil { endDoubtfulTasks(index, now) }
@@ -65,7 +65,7 @@ extension LifecycleCore {
         case .terminate: return terminate(index, .requested, now)
         case .background, nil: break
         }
-        if self[run: index].assertions.hasWakes { continueIfStopped(index) }
+        if self[run: index].assertions.hasWakes || !self[run: index].modes.isEmpty { continueIfStopped(index) }
         runInBackground(index, .idle, now)
     }
 

@@ -43,7 +43,9 @@ extension LifecycleCore {
     }
 
     /// What happens to the app above its limit. With `ignore` nothing is measured, and what was measured counts no more.
-    private func processorAction(_ index: Int) -> AppPolicy.BackgroundCPU { apps[index].policy.backgroundCPUAction }
+    private func processorAction(_ index: Int) -> AppPolicy.BackgroundCPU {
+        asserts(index, .processing) ? .ignore : apps[index].policy.backgroundCPUAction
+    }
 
     /// When an app in the background is measured next.
     func processorLookDue(_ index: Int, _ stored: RunStorage) -> Instant? {

@@ -160,6 +160,6 @@ extension LifecycleCore {
 
     /// A program that answered by stopping itself is continued only when there is something for it to do.
     mutating func continueIfNeeded(_ index: Int) {
-        if !self[run: index].assertions.isEmpty { continueIfStopped(index) }
+        if !self[run: index].assertions.isEmpty || !self[run: index].modes.isEmpty { continueIfStopped(index) }
     }
 }

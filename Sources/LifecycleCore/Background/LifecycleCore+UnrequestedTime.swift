@@ -21,6 +21,9 @@ extension LifecycleCore {
         switch running.execution {
         case .foreground, .suspended: return (false, false)
         case .launching: return (false, isUnrequested && !isInFront(index))
+        // The manifest declares its modes.
+        case .enteringBackground where !stored.run.modes.isEmpty, .background where !stored.run.modes.isEmpty:
+            return (false, false)
         case .enteringBackground, .background:
             let assertions = stored.run.assertions
             let opensTask = !isUnrequested && assertions.hasTasks && !assertions.hasWakes

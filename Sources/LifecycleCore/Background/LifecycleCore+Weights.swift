@@ -7,7 +7,9 @@ extension LifecycleCore {
     private func isAwakeForOthers(_ index: Int) -> Bool {
         if isProcessorThrottled(index) { return false }
         if apps[index].policy.role == .worker { return true }
+        // A user listens.
         return storage(index).run.assertions.containsWake { $0.reason.isForOthers && !$0.isUnrequested }
+            || asserts(index, [.audio, .call])
     }
 
     /// The app has entered the background, or was woken.

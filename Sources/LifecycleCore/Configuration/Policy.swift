@@ -178,16 +178,18 @@ package struct BackgroundModes: OptionSet, Hashable, Sendable {
     package init(rawValue: UInt8) { self.rawValue = rawValue }
     package static let audio = Self(rawValue: 1)
     package static let location = Self(rawValue: 2)
-    package static let voip = Self(rawValue: 4)
+    package static let call = Self(rawValue: 4)
     package static let accessory = Self(rawValue: 8)
     package static let fetch = Self(rawValue: 16)
     package static let push = Self(rawValue: 32)
     package static let processing = Self(rawValue: 64)
+    package static let recording = Self(rawValue: 128)
 
     /// The modes by the names that manifests use.
     package static let named: [(name: String, mode: BackgroundModes)] = [
-        ("audio", .audio), ("location", .location), ("voip", .voip), ("accessory", .accessory), ("fetch", .fetch),
-        ("push", .push), ("processing", .processing),
+        ("audio", .audio), ("recording", .recording), ("call", .call), ("location", .location),
+        ("accessory", .accessory),
+        ("fetch", .fetch), ("push", .push), ("processing", .processing),
     ]
 }
 

@@ -14,6 +14,7 @@ extension LifecycleCore {
         cancelDeadlines(index)
         leaveForegroundSlot(index)
         self[run: index].assertions.removeTasks()
+        self[run: index].modes = []
         if cause != .selfInitiated {
             // The deadline assumes normal CPU weight. An app in the background does not get that by announcing its end.
             endProcessorThrottle(index)
@@ -75,6 +76,7 @@ extension LifecycleCore {
         expectMemory(index, now)
         cancelDeadlines(index)
         self[run: index].assertions.removeTasks()
+        self[run: index].modes = []
         var ending = Ending(self[run: index], cause: cause, from: state, start: now, warnAt: now + Self.killTimeout)
         if hasForegroundSlot(index) { ending.relaunch = .foreground }
         if case .terminating(let terminating)? = execution {

@@ -43,6 +43,10 @@ package struct AppView: Hashable, Sendable {
     /// The last known size in bytes.
     package var memory: UInt64
     package var tasks: [Task]
+    /// The modes that it asserts (L28).
+    package var modes: BackgroundModes = []
+    /// What processes of it inhibit with logind, and why.
+    package var inhibitor: String?
     package var deadline: Deadline?
     /// L24: what is left of the background budget; `nil`: unlimited.
     package var backgroundTimeRemaining: Duration?
@@ -117,6 +121,10 @@ package enum AwakeReason: Hashable, Sendable {
     /// It has not answered `didEnterBackground` yet.
     case enteringBackground
     case task(name: String)
+    /// The app asserts a mode (L28).
+    case mode(BackgroundModes)
+    /// A process of it holds an inhibitor of logind. What it inhibits, and why.
+    case inhibitor(String)
     case wake(LaunchReason)
     /// It starts up: it neither listens nor is idle, and `StartupSec=` is not over.
     case startUp

@@ -115,6 +115,8 @@ package enum Answer: Hashable, Sendable {
 package enum AppWarning: Hashable, Sendable {
     /// It ended a task, and none of this name is open.
     case taskNotOpen(name: String)
+    /// It began a mode that its manifest does not declare, or that no app asserts, or it ends.
+    case modeRefused(BackgroundModes)
     /// It completed a wake with a number that no wake has had.
     case unknownWake(id: UInt64)
     /// A worker was suspended, and nothing but a request wakes it (L51). Once in a run.
@@ -182,6 +184,9 @@ package enum Report: Hashable, Sendable {
     case taskBegan(AppID, name: String)
     case taskEnded(AppID, name: String)
     case taskRefused(AppID, name: String)
+    /// L28: the app begins or ends a mode.
+    case modeBegan(AppID, BackgroundModes)
+    case modeEnded(AppID, BackgroundModes)
     /// L22.
     case tasksExpiring(AppID, names: [String])
     case freezeTakesLong(AppID)

@@ -119,6 +119,11 @@ package enum RunEvent: Hashable, Sendable {
     /// `owner`: the pid of the sender.
     case taskBegan(name: String, owner: Int32)
     case taskEnded(name: String)
+    /// The app begins or ends a single mode (L28).
+    case modeBegan(BackgroundModes)
+    case modeEnded(BackgroundModes)
+    /// What processes of the run inhibit with logind, and why; `nil`: nothing any more (L28).
+    case inhibitorChanged(String?)
     case timeoutExtended(by: Duration)
     /// `id`: the number of the wake; `nil`: the oldest one that is open.
     case wakeCompleted(WakeResult, id: UInt64? = nil)

@@ -81,6 +81,12 @@ extension LifecycleCore {
 
     private func addTraffic(to view: inout AppView, _ app: App, _ index: Int, _ now: Instant) {
         guard let run = app.run else { return }
+        for mode in run.modes {
+            switch mode.kind {
+            case .asserted(let asserted): view.modes.insert(asserted)
+            case .inhibitor(let text): view.inhibitor = text
+            }
+        }
         view.trafficWakes = run.traffic.wakes
         view.lastInput = run.traffic.lastInput
         view.lastInputAt = run.traffic.lastInputAt
@@ -169,6 +175,14 @@ extension LifecycleCore {
         // Of several wakes for the same reason the oldest is shown.
         for wake in run.assertions.laterWakes where !all.contains(where: { $0.reason == .wake(wake.reason) }) {
             all.append(AppView.Awake(reason: .wake(wake.reason), since: wake.deadline.start))
+        }
+        for mode in run.modes {
+            let reason: AwakeReason =
+                switch mode.kind {
+                case .asserted(let asserted): .mode(asserted)
+                case .inhibitor(let text): .inhibitor(text)
+                }
+            all.append(AppView.Awake(reason: reason, since: mode.began))
         }
         if let startUp = run.startUp { all.append(AppView.Awake(reason: .startUp, since: startUp.began)) }
         return all

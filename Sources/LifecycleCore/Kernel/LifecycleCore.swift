@@ -163,6 +163,9 @@ package struct LifecycleCore: Hashable, Sendable {
         case .continued: self[run: index].isStopped = false
         case .taskBegan(let name, let owner): taskBegan(index, name, owner, now)
         case .taskEnded(let name): taskEnded(index, name, now)
+        case .modeBegan(let mode): modeBegan(index, mode, now)
+        case .modeEnded(let mode): modeEnded(index, mode, now)
+        case .inhibitorChanged(let inhibitor): inhibitorChanged(index, inhibitor, now)
         case .timeoutExtended(let time): timeoutExtended(index, time, now)
         case .wakeCompleted(let result, let id): wakeCompleted(index, result, id, now)
         case .heartbeat: heartbeat(index, now)

@@ -135,6 +135,8 @@ struct Run: Hashable, Sendable {
     var memoryBeforeEnd: UInt64 = 0
     /// Why it may run in the background.
     var assertions = AssertionList()
+    /// What it does in the background for as long as it lasts (L28).
+    var modes: [HeldMode] = []
     var budget = BackgroundBudget.idle
     /// Interruptions that have begun and not ended. They nest (L13).
     var interruptions = 0
@@ -173,7 +175,7 @@ struct Run: Hashable, Sendable {
     var processor = ProcessorWatch()
 
     /// Whether something keeps it awake in the background.
-    var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil }
+    var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil || !modes.isEmpty }
 
     init(id: RunID, created: Instant) {
         self.id = id

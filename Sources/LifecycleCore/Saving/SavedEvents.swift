@@ -71,6 +71,10 @@ extension RunEvent: SavedUnion {
         case .continued: writer.put(case: 14)
         case .taskBegan(let name, let owner): writer.put(case: 15, name, owner)
         case .taskEnded(let name): writer.put(case: 16, name)
+        case .modeBegan(let mode): writer.put(case: 70, mode)
+        case .modeEnded(let mode): writer.put(case: 71, mode)
+        case .inhibitorChanged(let inhibitor?): writer.put(case: 72, inhibitor)
+        case .inhibitorChanged(nil): writer.put(case: 73)
         case .timeoutExtended(let time): writer.put(case: 17, time)
         case .wakeCompleted(let result, nil): writer.put(case: 18, result)
         case .wakeCompleted(let result, let id?): writer.put(case: 31, result, id)
@@ -144,6 +148,10 @@ extension RunEvent: SavedUnion {
             self = .frozen(
                 attempt: try values.next(), memory: try values.nextSize(), uncertainty: try values.nextSize())
         case 61: self = .sizeMeasured(bytes: try values.nextSize(), estimate: try values.nextSize())
+        case 70: self = .modeBegan(try values.next())
+        case 71: self = .modeEnded(try values.next())
+        case 72: self = .inhibitorChanged(try values.next())
+        case 73: self = .inhibitorChanged(nil)
         case 62: self = .heartbeatTimeChanged(to: try values.next())
         default: return nil
         }

@@ -41,6 +41,32 @@ extension Assertion.Kind: SavedUnion {
     }
 }
 
+extension HeldMode: SavedRecord {
+    package static var blank: HeldMode { HeldMode(kind: .asserted([]), began: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &kind)
+        try coder.required(2, &began)
+    }
+}
+
+extension HeldMode.Kind: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .asserted(let mode): writer.put(case: 1, mode)
+        case .inhibitor(let text): writer.put(case: 2, text)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .asserted(try values.next())
+        case 2: self = .inhibitor(try values.next())
+        default: return nil
+        }
+    }
+}
+
 extension Assertion.Owner: SavedUnion {
     package func save(to writer: inout ByteWriter) {
         switch self {
@@ -167,6 +193,7 @@ extension Run: SavedRecord {
         try coder.optional(28, &sleptSince)
         try coder.optional(29, &idleHint)
         try coder.optional(30, &heartbeatTime)
+        try coder.list(31, &modes, upTo: LifecycleCore.maximumModes)
         // The size of most runs is exact.
         let isCertain = size == SizeRecord(estimate: memory) || size == SizeRecord()
         var uncertain = isCertain ? nil : size

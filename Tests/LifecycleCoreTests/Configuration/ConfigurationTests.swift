@@ -150,9 +150,9 @@ struct ConfigurationTests {
     func modes() {
         #expect(
             BackgroundModes.named.map(\.name) == [
-                "audio", "location", "voip", "accessory", "fetch", "push", "processing",
+                "audio", "recording", "call", "location", "accessory", "fetch", "push", "processing",
             ])
-        #expect(Set(BackgroundModes.named.map(\.mode.rawValue)).count == 7)
+        #expect(Set(BackgroundModes.named.map(\.mode.rawValue)).count == 8)
     }
 
     @Test("MAINPID= changes the main process")

@@ -62,7 +62,7 @@ struct RandomEventTests {
         policy.launchAtStart = random.pick([nil, nil, .foreground, .background])
         policy.exitsOnSuspend = random.isOne(in: 6)
         policy.watchdog = random.pick([nil, nil, .seconds(10)])
-        policy.backgroundModes = random.pick([[], [.push], [.push, .fetch]])
+        policy.backgroundModes = random.pick([[], [.push], [.push, .fetch], [.audio, .processing]])
         policy.backgroundTime = random.pick([.seconds(30), .seconds(30), .seconds(3), nil])
         policy.jetsamPriority = random.pick([0, 0, 5])
         policy.usesProtectedData = random.isOne(in: 3)
@@ -162,6 +162,8 @@ struct RandomEventTests {
             .run(run, .wakeCompleted(.newData)),
             .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),
             .run(run, .heartbeatTimeChanged(to: random.pick([.zero, .seconds(20)]))),
+            .run(run, .modeBegan(random.pick([.audio, .processing, .push]))), .run(run, .modeEnded(.audio)),
+            .run(run, .modeEnded(.processing)), .run(run, .inhibitorChanged(random.pick([nil, nil, "idle, by a: b"]))),
             .run(run, .attached([.openURL, .willSuspend, .didResume])),
             .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
             .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),

@@ -27,6 +27,8 @@ struct InvariantChecker {
     private var deadlines: [AppID: Set<DeadlineKind>] = [:]
     /// How many wakes of an app are open: each has its own deadline.
     private var openWakes: [AppID: Set<UInt64>] = [:]
+    /// The modes that apps assert.
+    private var modes: [AppID: BackgroundModes] = [:]
     private var workers: Set<AppID> = []
     /// Apps for which the daemon holds sockets, and those whose sockets it watches.
     private var holders: Set<AppID> = []
@@ -92,11 +94,14 @@ struct InvariantChecker {
 
     private mutating func record(_ effect: Effect) {
         switch effect {
-        case .spawn(let app, let run, _): spawned(app, run)
+        case .spawn(let app, let run, _):
+            spawned(app, run)
+            modes[app] = nil
         case .notify(let run, let notice): notify(run, notice)
         case .freeze(let run, let attempt):
             guard let known = handleEverything(run, effect) else { return }
             if known.isFreezing { fail("\(effect) of a frozen run") }
+            if modes[known.app] ?? [] != [] { fail("\(effect) in a mode (L28)") }
             if attempt != known.attempt + 1 { fail("\(effect) after attempt \(known.attempt)") }
             runs[run]?.isFreezing = true
             runs[run]?.attempt = attempt
@@ -228,6 +233,8 @@ struct InvariantChecker {
         case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _, _),
             .deadlineCredited(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
+        case .modeBegan(let app, let mode): modes[app, default: []].insert(mode)
+        case .modeEnded(let app, let mode): modes[app, default: []].remove(mode)
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
             .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,

@@ -175,6 +175,8 @@ struct SavingTests {
             .run(run, .wakeCompleted(.noData)), .run(run, .wakeCompleted(.failed, id: 17)),
             .run(run, .heartbeat), .run(run, .heartbeatGivenUp),
             .run(run, .heartbeatTimeChanged(to: .microseconds(Int64.max))),
+            .run(run, .modeBegan(.recording)), .run(run, .modeEnded(.call)),
+            .run(run, .inhibitorChanged("sleep, by backup: copies files")), .run(run, .inhibitorChanged(nil)),
             .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
             .run(run, .attached([.didEnterBackground, .didResume])), .run(run, .attached([])),
             .run(run, .notified(.willResignActive(.interruption), delivered: true, cpu: .zero)),

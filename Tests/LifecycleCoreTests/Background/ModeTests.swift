@@ -1,0 +1,147 @@
+import Testing
+
+@testable import LifecycleCore
+
+@Suite("Background modes and inhibitors of logind (L28)")
+struct ModeTests {
+    private func harness(_ modes: BackgroundModes, _ change: (inout AppPolicy) -> Void = { _ in }) -> Harness {
+        let harness = Harness()
+        harness.register("player") {
+            $0.backgroundModes = modes
+            change(&$0)
+        }
+        harness.launch("player")
+        return harness
+    }
+
+    private func begin(_ mode: BackgroundModes, _ harness: Harness) {
+        harness.handle(.run(harness.run("player"), .modeBegan(mode)))
+    }
+
+    private func end(_ mode: BackgroundModes, _ harness: Harness) {
+        harness.handle(.run(harness.run("player"), .modeEnded(mode)))
+    }
+
+    @Test("an app is awake for as long as it asserts a mode, without a budget, and is suspended when it ends it (L28)")
+    func whileAsserted() {
+        let harness = harness(.audio)
+        begin(.audio, harness)
+        #expect(harness.reports().contains(.modeBegan(id("player"), .audio)))
+        harness.background("player")
+        harness.advance(.seconds(3600))
+        #expect(harness.state("player") == .background)
+        #expect(harness.view("player").awake.map(\.reason) == [.mode(.audio)])
+        #expect(harness.view("player").backgroundTimeRemaining == nil)
+        #expect(harness.view("player").unrequestedTime == .zero)
+        // However often it was begun.
+        begin(.audio, harness)
+        end(.audio, harness)
+        #expect(harness.reports().last == .modeEnded(id("player"), .audio))
+        #expect(harness.view("player").backgroundTimeRemaining == .seconds(30))
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test("a mode that a suspended app has begun before its freeze wakes it")
+    func whileSuspended() {
+        let harness = harness(.call)
+        harness.background("player")
+        harness.advance(.seconds(2))
+        #expect(harness.state("player") == .suspended)
+        begin(.call, harness)
+        harness.advance(.seconds(100))
+        #expect(harness.state("player") == .background)
+        end(.call, harness)
+        harness.advance(.seconds(2))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test("a task that was open when a mode began has the whole budget once it ends")
+    func taskBesideMode() {
+        let harness = harness(.location)
+        harness.task("player", "upload")
+        harness.background("player")
+        harness.advance(.seconds(20))
+        begin(.location, harness)
+        harness.advance(.seconds(100))
+        end(.location, harness)
+        harness.advance(.seconds(29))
+        #expect(harness.killed().isEmpty && harness.state("player") == .background)
+        harness.endTask("player", "upload")
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test(
+        "a mode that the manifest does not declare, and one that only the daemon begins, are refused",
+        arguments: [
+            BackgroundModes.recording, .push, .fetch,
+        ])
+    func refused(mode: BackgroundModes) {
+        let harness = harness([.audio, .push, .fetch])
+        harness.handle(.run(harness.run("player"), .modeBegan(mode)))
+        #expect(harness.effects.contains(.warn(harness.run("player"), .modeRefused(mode))))
+        harness.background("player")
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test("a mode ends when the manifest no longer declares it, and with the run")
+    func ends() {
+        let harness = harness(.audio)
+        begin(.audio, harness)
+        harness.background("player")
+        harness.register("player") { $0.backgroundModes = [] }
+        #expect(harness.reports().contains(.modeEnded(id("player"), .audio)))
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+        harness.register("player") { $0.backgroundModes = .audio }
+        harness.activate("player")
+        begin(.audio, harness)
+        harness.terminate("player")
+        harness.advance(.seconds(10))
+        harness.launch("player")
+        harness.background("player")
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test("an inhibitor keeps any app awake without a declaration, until it is released (L28)")
+    func inhibitor() {
+        let harness = harness([])
+        harness.background("player")
+        let run = harness.run("player")
+        harness.handle(.run(run, .inhibitorChanged("sleep, by backup: copies files")))
+        harness.advance(.seconds(100))
+        #expect(harness.view("player").awake.map(\.reason) == [.inhibitor("sleep, by backup: copies files")])
+        harness.handle(.run(run, .inhibitorChanged("idle, by backup: still")))
+        #expect(harness.view("player").inhibitor == "idle, by backup: still")
+        harness.handle(.run(run, .inhibitorChanged(nil)))
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test(
+        "an app has its normal weight while it plays audio or is in a call (L19, L28)",
+        arguments: [
+            BackgroundModes.audio, .call, .location,
+        ])
+    func weight(mode: BackgroundModes) {
+        let harness = harness(mode)
+        harness.background("player")
+        let mark = harness.mark
+        begin(mode, harness)
+        #expect(harness.effects(since: mark).contains(.unthrottle(harness.run("player"))) == (mode != .location))
+        end(mode, harness)
+        #expect(harness.effects(since: mark).contains(.throttle(harness.run("player"))) == (mode != .location))
+    }
+
+    @Test("the processor time of an app in the mode processing is not limited (L44)")
+    func processing() {
+        let harness = harness(.processing)
+        harness.background("player")
+        begin(.processing, harness)
+        harness.advance(.seconds(600))
+        #expect(!harness.effects.contains(.measureProcessor(harness.run("player"))))
+    }
+}
