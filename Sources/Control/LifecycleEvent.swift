@@ -17,6 +17,9 @@ package struct LifecycleEvent: Record {
     /// Its number; it increases until the machine is booted again, also over restarts of the daemon. `nil` from a daemon before 0.3.0.
     package var serial: UInt64?
     package var time = Timestamp(microseconds: 0)
+    /// The same in microseconds of CLOCK_MONOTONIC, for the time between two events: a step of the system clock does not change it.
+    /// `nil` from a daemon before 0.3.0.
+    package var monotonic: UInt64?
     /// A `Kind`.
     package var kind = ""
     /// The sentence of the log.
@@ -27,6 +30,9 @@ package struct LifecycleEvent: Record {
     /// The app's new state, or the one in which it ended.
     package var state: String?
     package var previousState: String?
+    /// How long the step took that ended with this state: the freeze of a suspended app, or the end of an app that was killed, from
+    /// SIGKILL until no process of it was left.
+    package var took: Duration?
     /// Why the state or the memory level changed: one word.
     package var reason: String?
     package var deadline: DeadlineStatus?
@@ -77,10 +83,12 @@ package struct LifecycleEvent: Record {
     }
 
     package static let fields: [RecordField<LifecycleEvent>] = [
-        .optional("serial", \.serial), .required("time", \.time), .required("kind", \.kind),
+        .optional("serial", \.serial), .required("time", \.time), .optional("timeMonotonic", \.monotonic),
+        .required("kind", \.kind),
         .required("message", \.message),
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
-        .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
+        .optional("previousState", \.previousState), .optional("tookSeconds", \.took), .optional("reason", \.reason),
+        .optional("deadline", \.deadline),
         .list("tasks", \.tasks), .optional("mode", \.mode), .optional("wakeId", \.wake), .optional("input", \.input),
         .optional("watch", \.watch), .optional("staysAwakeSeconds", \.staysAwake), .optional("file", \.file),
         .optional("locks", \.locks), .optional("cpuSeconds", \.cpu), .optional("withinSeconds", \.within),

@@ -164,6 +164,8 @@ package struct ManagerConfiguration: Hashable, Sendable {
     package var criticalPressure: PressureThreshold? = PressureThreshold(.full, percent: 10)
     /// L8: which app opens the URLs of a scheme that several apps open. Later ones take precedence.
     package var defaultHandlers: [DefaultHandler] = []
+    /// Where greenroom-exporter serves metrics beside its Unix socket, which asks the daemon for it; `nil`: nowhere.
+    package var metricsListen: HeldSocket.Address?
 
     package init() {}
 

@@ -10,6 +10,12 @@ extension ManagerConfiguration {
                 text == "infinity" ? .infinity : parseNumber(text, in: 1...1000).map { .number($0) }
             },
             handlers("Manager", "DefaultHandlers"),
+            .value(
+                "Manager", "MetricsListen", "off, or an address such as 127.0.0.1:9187, [::1]:9187 or a path",
+                \.metricsListen
+            ) { text throws(ValueError) -> HeldSocket.Address?? in
+                text == "off" ? .some(nil) : .some(try HeldSocket.Address(parsing: text))
+            },
             .size("Memory", "Budget", \.policy.budget, memory: memory),
             .value("Memory", "JetsamOrder", "largest, lru or balanced", \.policy.jetsamOrder) {
                 ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru, "balanced": .balanced][$0]

@@ -42,6 +42,12 @@ extension HeldSocket.Address {
         throw ValueError()
     }
 
+    /// Parses an address of the command line. `nil`: it has none of the forms.
+    package init?(argument text: String) {
+        guard let address = try? Self(parsing: text) else { return nil }
+        self = address
+    }
+
     /// Whether it can be bound for IPv6.
     var mayBeIPv6: Bool {
         switch self {

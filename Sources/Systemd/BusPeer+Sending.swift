@@ -39,11 +39,14 @@ extension BusPeer {
 
     /// Calls a method of the other side, or on a bus of `destination`. `reply` is called exactly once, from the loop: with
     /// the answer or the error, after `timeout` (`nil`: none), or when the connection ends.
+    /// - Parameter limits: of the answer.
     package func call(
         _ destination: String? = nil, path: String, interface: String, member: String, _ arguments: [Variant] = [],
-        timeout: Duration?, reply: @escaping (Result<[Variant], BusError>) -> Void
+        timeout: Duration?, limits: MessageLimits = MessageLimits(),
+        reply: @escaping (Result<[Variant], BusError>) -> Void
     ) throws(BusError) {
-        try send(destination, path, interface, member, arguments, timeout: timeout, OutgoingCall(reply))
+        try send(
+            destination, path, interface, member, arguments, timeout: timeout, OutgoingCall(limits: limits, reply))
     }
 
     /// Calls a method that answers with a descriptor.

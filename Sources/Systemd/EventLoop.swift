@@ -40,7 +40,7 @@ package final class EventLoop {
     /// The processor time of this thread; tests replace it.
     package var processorClock: () -> Duration = EventLoop.processorTime
     /// How many turns were served, without the ends of rounds.
-    private var servedTurns = 0
+    package private(set) var servedTurns = 0
     /// When the current turn began; `nil` between two turns.
     private var turnStart: Duration?
     /// What the current turn is attributed to, if it is over.

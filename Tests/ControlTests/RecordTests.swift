@@ -24,6 +24,8 @@ struct RecordTests {
         #expect(try survives(Records.make(ReloadResult()) { $0.errors = ["a", "b"] }))
         let event = Records.make(LifecycleEvent(.ended, app: "photos")) {
             $0.time = Records.time
+            $0.monotonic = 1_500_000
+            $0.took = .microseconds(250)
             $0.state = "suspended"
             $0.previousState = "background"
             $0.tasks = [Records.make(TaskStatus()) { $0.name = "upload" }]

@@ -270,6 +270,21 @@ struct ConfigurationTests {
         #expect(handlers("DefaultHandlers=" + String(repeating: "a:b ", count: 1001) + "\n") == nil)
     }
 
+    @Test("MetricsListen= is an address or off")
+    func metricsListen() {
+        func address(_ text: String) -> String? {
+            readConfiguration("[Manager]\nMetricsListen=\(text)\n").configuration
+                .map { $0.metricsListen.map { "\($0)" } ?? "-" }
+        }
+        #expect(address("127.0.0.1:9187") == "127.0.0.1:9187")
+        #expect(address("/run/metrics") == "/run/metrics")
+        #expect(address("[::1]:9187\nMetricsListen=off") == "-")
+        #expect(address("9187\nMetricsListen=") == "-")
+        for wrong in ["localhost:9187", "127.0.0.1", "127.0.0.1:0", "on", "/"] {
+            #expect(address(wrong) == nil, "\(wrong)")
+        }
+    }
+
     @Test("keys and sections of manifests are unknown in greenroom.conf")
     func unknown() {
         let (configuration, lines) = readConfiguration("[Manager]\nForgroundLimit=2\n[App]\nName=a\n")

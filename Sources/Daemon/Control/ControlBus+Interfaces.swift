@@ -32,6 +32,15 @@ extension ControlBus {
             BusProperty("StartTimestampMonotonic", "t", .silent) { [unowned self] _ in
                 .uint64(self.service.start.monotonic)
             },
+            BusProperty("LoopTurns", "t", .silent) { [unowned self] _ in
+                .uint64(UInt64(self.service.loop.servedTurns))
+            },
+            BusProperty("LongestTurnUSec", "t", .silent) { [unowned self] _ in
+                .uint64(UInt64(max(0, self.service.loop.longestTurn.duration.microseconds)))
+            },
+            BusProperty("MetricsListen", "s", .silent) { [unowned self] _ in
+                .string(self.service.library.configuration.metricsListen?.description ?? "")
+            },
             BusProperty("Containment", "s", .silent) { [unowned self] _ in
                 .string(self.service.containment.mode.summary)
             },

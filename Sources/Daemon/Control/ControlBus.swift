@@ -182,12 +182,15 @@ final class ControlBus {
     func publish(_ report: Report, _ entry: LogEntry) {
         service.recordTime(of: report)
         announcer.record(report)
+        let took = service.context.steps.end(report, at: EventLoop.now())
         var audience = self.audience
         // Debugging entries go to the private socket alone: all programs share the message bus.
         if entry.priority == .debug { audience.removeAll { $0 === messageBus?.peer } }
         guard !audience.isEmpty || recent.isRecording else { return recent.skip() }
         var event = entry.event
         event.time = service.clock.now()
+        event.monotonic = UInt64(max(0, EventLoop.now().microseconds))
+        event.took = took
         recent.add(&event)
         let arguments = [event.variant]
         for peer in audience {

@@ -26,6 +26,7 @@ final class DaemonContext {
     let pendingReceipts: PendingReceipts
     let releaser: MemoryReleaser
     let runs = RunTable()
+    let steps = StepTimes()
     let ends: MainProcessEnds
     private(set) lazy var instances = Instances(self)
     let connections = AppConnections()

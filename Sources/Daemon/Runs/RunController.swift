@@ -151,6 +151,7 @@ final class RunController {
     /// group as frozen. If it does not, the core thaws the group in time and tries again.
     func freeze(attempt: Int) {
         transport.sendAll()
+        context.steps.begin(.freeze, of: app)
         do {
             try enclosure.freeze()
         } catch {
@@ -301,6 +302,7 @@ final class RunController {
         stopWatchingInput()
         endFreeze()
         transport.discard()
+        context.steps.begin(.kill, of: app)
         // A main process that has left the group is killed too.
         if process != nil || isPopulated { killGroup() }
         // Without a main process the kill is the end of the run: the exit of the first process was none.
