@@ -19,7 +19,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline freeze-map clean
+.PHONY: help deps build programs libgreenroom install install-exporter deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -27,10 +27,10 @@ help: ## print this list
 deps: ## install missing Debian packages
 	@Sources/scripts/deps build
 
-build: deps ## build all programs (release, statically linked Swift runtime); .build/bin has greenroomd and greenroomctl
+build: deps ## build all programs (release, statically linked Swift runtime); .build/bin has them
 	$(SWIFT) build -c $(CONFIG) $(STATIC)
 	@mkdir -p .build/bin
-	@for program in greenroomd greenroomctl; do ln -sfn "$(BIN)/$$program" .build/bin/$$program; done
+	@for program in greenroomd greenroomctl greenroom-exporter; do ln -sfn "$(BIN)/$$program" .build/bin/$$program; done
 	@packaging/build-libgreenroom .build/lib
 	@echo 'Add the programs to PATH:  export PATH="$$PWD/.build/bin:$$PATH"'
 
@@ -38,12 +38,16 @@ build: deps ## build all programs (release, statically linked Swift runtime); .b
 programs:
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomd
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
+	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-exporter
 
 libgreenroom: ## build the C library: .build/lib/libgreenroom.so.1
 	@packaging/build-libgreenroom .build/lib
 
 install: ## install the built programs and libraries: DESTDIR= PREFIX=/usr
 	@packaging/install "$(BIN)"
+
+install-exporter:
+	@packaging/install-exporter "$(BIN)"
 
 deb: ## build the Debian package and check it with lintian
 	@Sources/scripts/deps build deb

@@ -47,6 +47,7 @@ let package = Package(
         .library(name: "Greenroom", targets: ["Greenroom"]),
         .executable(name: "greenroomd", targets: ["greenroomd"]),
         .executable(name: "greenroomctl", targets: ["greenroomctl"]),
+        .executable(name: "greenroom-exporter", targets: ["greenroom-exporter"]),
     ],
     targets: [
         // The lifecycle core, its simulator and the manifest parser. They do no I/O.
@@ -62,6 +63,8 @@ let package = Package(
             name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+        .systemLibrary(
+            name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         library("Posix", ["CLinux"]),
         library("Linux", ["Idleness", "Posix", "CLinux"]),
         // What of the event loop is decided: the table of its sources, their budgets.
@@ -69,6 +72,8 @@ let package = Package(
         library("Systemd", ["LoopPolicy", "Posix", "CSystemd"]),
         library("JSON", ["Posix", "CJansson"]),
         library("Control", ["Systemd", "JSON"]),
+        // The metrics of greenroom-exporter: what is counted, and the text formats. No I/O.
+        library("Metrics", ["Control"]),
 
         // The daemon, the app library and the programs.
         library(
@@ -77,6 +82,9 @@ let package = Package(
         .target(name: "CGreenroom", dependencies: ["CSystemd"], cSettings: cSettings),
         library("Greenroom", ["CGreenroom"]),
         program("greenroomd", ["Daemon"]),
+        program(
+            "greenroom-exporter",
+            ["Metrics", "Manifest", "Posix", "Linux", "LoopPolicy", "Systemd", "Control", "CMicrohttpd"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["LifecycleSimulator", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
@@ -109,15 +117,17 @@ let package = Package(
             "ControlTests",
             ["greenroomctl", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         tests("BenchTests", ["greenroom-bench", "JSON"]),
+        tests("MetricsTests", ["Metrics", "Control", "TestKit"]),
         // The daemon tests start the daemon, the command line and a scripted app as processes.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: cSettings),
         tests(
             "DaemonTests",
             [
                 "Daemon", "Idleness", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control",
-                "Manifest",
+                "Manifest", "Metrics",
                 "greenroomd",
-                "greenroomctl", "greenroom-testapp", "greenroom-reader", "greenroom-contract", "greenroom-chaos",
+                "greenroomctl", "greenroom-exporter", "greenroom-testapp", "greenroom-reader", "greenroom-contract",
+                "greenroom-chaos",
                 "TestKit",
             ]),
     ],
