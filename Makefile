@@ -66,7 +66,7 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 	@Sources/scripts/demo "$(BIN)"
 
 test: deps ## run the unit and integration tests, and every command of the documents
-	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples $(if $(GREENROOM_TEST_ALL),slow-examples))
+	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples $(if $(GREENROOM_TEST_ALL),slow-examples metrics))
 	@$(TIMED) test/build $(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" $(TIMED) test/swift Sources/scripts/test
 	@$(TIMED) test/clibrary Tests/clibrary/run

@@ -32,7 +32,7 @@ final class DaemonLink {
     private static let shortestRetry = Duration.milliseconds(100)
     private static let longestRetry = Duration.seconds(5)
     /// A scraper waits for 10s (`scrape_timeout` of Prometheus).
-    private static let callTimeout = Duration.seconds(5)
+    private static let callTimeout = Duration.seconds(8)
 
     init(loop: EventLoop, socket: String) throws {
         self.loop = loop

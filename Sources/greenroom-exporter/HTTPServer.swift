@@ -76,7 +76,12 @@ final class HTTPServer {
     /// Does what is due on all connections.
     private func run() {
         guard let daemon else { return }
-        MHD_run(daemon)
+        var before: UInt32
+        repeat {
+            before = cmicrohttpd_connections(daemon)
+            MHD_run(daemon)
+            // A run that closes connections does not accept those that waited for that: the next one does.
+        } while cmicrohttpd_connections(daemon) < before
         let milliseconds = cmicrohttpd_timeout(daemon)
         timer?.arm(at: milliseconds >= 0 ? loop.now() + .milliseconds(milliseconds) : nil)
     }

@@ -73,6 +73,9 @@ struct ExporterTests {
         try send(
             "\(line) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\(accept.isEmpty ? "" : "Accept: \(accept)\r\n")\r\n",
             on: socket)
+        // No answer is a failure, and not a test that hangs.
+        var limit = timeval(tv_sec: 30, tv_usec: 0)
+        setsockopt(socket.raw, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         var text: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
@@ -135,6 +138,90 @@ struct ExporterTests {
         #expect(open.hasSuffix("\n# EOF\n"))
     }
 
+    /// Runs a program of the machine to its end.
+    private func output(_ daemon: TestDaemon, _ command: String) throws -> (status: EndStatus?, text: String) {
+        let path = daemon.root + "/program.log"
+        let log = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: "/bin/sh", arguments: ["-c", command], environment: ["PATH=/usr/bin:/bin"],
+                standardOutput: log, standardError: log))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        waitForReadable([starting.process.descriptor])
+        return (try starting.process.reap()?.status, TestDaemon.text(of: path))
+    }
+
+    @Test(
+        "promtool of Prometheus finds nothing wrong", .enabled(if: isInstalled("promtool"), "promtool is not installed")
+    )
+    func promtool() throws {
+        let daemon = try TestDaemon(["a": Self.sleeper])
+        let exporter = try RunningExporter(daemon)
+        try daemon.launch("a")
+        try daemon.terminate("a", remove: true)
+        let text = try exporter.wait(for: "greenroom_app_kills_total{app=\"a\",reason=\"removed\"} 1", daemon)
+        let body = try #require(text.firstRange(of: "\r\n\r\n")).upperBound
+        try replaceFile(at: daemon.root + "/text", with: Array(text[body...].utf8))
+        let checked = try output(daemon, "promtool check metrics <\(daemon.root)/text")
+        #expect(checked.status == .exited(0) && checked.text.isEmpty, "\(checked)")
+    }
+
+    @Test(
+        "Prometheus scrapes MetricsListen=",
+        .enabled(if: isTestingAll && isInstalled("prometheus"), "only with make test-all, if prometheus is installed"))
+    func prometheus() throws {
+        // Ports that were free a moment ago.
+        let ports = try [takePort(), takePort()].map(\.port)
+        let daemon = try TestDaemon(configuration: "[Manager]\nMetricsListen=127.0.0.1:\(ports[0])\n")
+        let exporter = try RunningExporter(daemon)
+        let configuration = """
+            global: {scrape_interval: 100ms, scrape_timeout: 100ms}
+            scrape_configs:
+              - job_name: greenroom
+                static_configs: [{targets: ["127.0.0.1:\(ports[0])"]}]
+
+            """
+        try replaceFile(at: daemon.root + "/prometheus.yml", with: Array(configuration.utf8))
+        let log = SharedDescriptor(
+            try Descriptor.open(daemon.root + "/prometheus.log", O_WRONLY | O_CREAT, mode: 0o600))
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: "/usr/bin/prometheus",
+                arguments: [
+                    "--config.file=\(daemon.root)/prometheus.yml", "--storage.tsdb.path=\(daemon.root)/tsdb",
+                    "--web.listen-address=127.0.0.1:\(ports[1])",
+                ], environment: ["PATH=/usr/bin:/bin"], standardOutput: log, standardError: log))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        defer {
+            _ = try? starting.process.signal(SIGKILL)
+            waitForReadable([starting.process.descriptor])
+            _ = try? starting.process.reap()
+        }
+        try daemon.eventually("Prometheus has a sample") {
+            let socket = try tcpConnection(to: ports[1])
+            guard let socket else { return false }
+            return try Self.request("GET /api/v1/query?query=greenroom_up", on: socket.descriptor.duplicate())
+                .contains(#","1"]"#)
+        }
+        withExtendedLifetime(exporter) {}
+    }
+
+    /// `nil`: nothing listens there yet.
+    private func tcpConnection(to port: Int) throws -> SharedDescriptor? {
+        let socket = SharedDescriptor(
+            Descriptor(adopting: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        address.sin_port = in_port_t(UInt16(port)).bigEndian
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket.raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        return result == 0 ? socket : nil
+    }
+
     @Test("a scraper that asks and never reads, and one that sends half a request, hinder no other")
     func neverReads() throws {
         let daemon = try TestDaemon(["a": Self.sleeper])
@@ -146,6 +233,18 @@ struct ExporterTests {
         try Self.send("GET /metr", on: half)
         for _ in 0..<3 { #expect(try exporter.scrape().contains("greenroom_up 1\n")) }
         withExtendedLifetime((silent.raw, half.raw)) {}
+    }
+
+    @Test(
+        "connections beyond the limit are served after all others were closed because they sent nothing for 10s",
+        .enabled(if: isTestingAll, "only with make test-all: it takes 10s"))
+    func limit() throws {
+        let daemon = try TestDaemon()
+        let exporter = try RunningExporter(daemon)
+        let silent = try (0..<70).map { _ in SharedDescriptor(try UnixSocket.connect(to: exporter.socket)) }
+        for socket in silent { try Self.send("GET /metr", on: socket.descriptor) }
+        waitForReadable([silent[0]])
+        #expect(try exporter.scrape().contains("greenroom_up 1\n"))
     }
 
     @Test("other paths and methods have answers of their own")
