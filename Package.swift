@@ -48,6 +48,7 @@ let package = Package(
         .executable(name: "greenroomd", targets: ["greenroomd"]),
         .executable(name: "greenroomctl", targets: ["greenroomctl"]),
         .executable(name: "greenroom-exporter", targets: ["greenroom-exporter"]),
+        .executable(name: "greenroom-top", targets: ["greenroom-top"]),
     ],
     targets: [
         // The lifecycle core, its simulator and the manifest parser. They do no I/O.
@@ -57,7 +58,7 @@ let package = Package(
         // What the waits of a program's threads say about whether it may be frozen. No I/O either.
         optimizedLibrary("Idleness"),
 
-        // The operating system layer: descriptors, errors and sockets; Linux; libsystemd; jansson.
+        // The operating system layer: descriptors, errors and sockets; Linux; libsystemd; jansson; ncurses.
         .target(name: "CLinux", cSettings: cSettings),
         .systemLibrary(
             name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
@@ -65,6 +66,7 @@ let package = Package(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
         .systemLibrary(
             name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"])]),
         library("Posix", ["CLinux"]),
         library("Linux", ["Idleness", "Posix", "CLinux"]),
         // What of the event loop is decided: the table of its sources, their budgets.
@@ -88,6 +90,8 @@ let package = Package(
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["LifecycleSimulator", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
+        // A program of its own, so that greenroomctl does not load ncurses.
+        program("greenroom-top", ["LifecycleCore", "Posix", "Linux", "Systemd", "Control", "CNcurses"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["Saving/SavedForms"]),
         tests("IdlenessTests", ["Idleness"]),
@@ -115,9 +119,13 @@ let package = Package(
         tests("SystemdTests", ["LoopPolicy", "Systemd", "Posix", "JSON", "TestKit"]),
         tests(
             "ControlTests",
-            ["greenroomctl", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
+            [
+                "greenroomctl", "greenroom-top", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore",
+                "TestKit",
+            ]),
         tests("BenchTests", ["greenroom-bench", "JSON"]),
         tests("MetricsTests", ["Metrics", "Control", "TestKit"]),
+        tests("TopTests", ["greenroom-top", "greenroomctl", "CNcurses", "Control", "Systemd"]),
         // The daemon tests start the daemon, the command line and a scripted app as processes.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: cSettings),
         tests(
@@ -126,7 +134,8 @@ let package = Package(
                 "Daemon", "Idleness", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control",
                 "Manifest", "Metrics",
                 "greenroomd",
-                "greenroomctl", "greenroom-exporter", "greenroom-testapp", "greenroom-reader", "greenroom-contract",
+                "greenroomctl", "greenroom-exporter", "greenroom-top", "greenroom-testapp", "greenroom-reader",
+                "greenroom-contract",
                 "greenroom-chaos",
                 "TestKit",
             ]),

@@ -14,7 +14,7 @@ enum Help {
             Query and control the lifecycle of apps. Without VERB, show the daemon as a whole.
 
             Query:
-            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch]))
+            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Instances of templates (worker@.app):
@@ -47,7 +47,7 @@ enum Help {
 
     private static func details(_ verb: Verb) -> String? {
         switch verb {
-        case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch:
+        case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top:
             queryDetails(verb)
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send,
             .open:
@@ -117,8 +117,21 @@ enum Help {
 
             With APP, only events of these apps are printed. It ends with the daemon, or with Ctrl-C.
             """
+        case .top: topDetails
         default: nil
         }
+    }
+
+    private static var topDetails: String {
+        """
+          --interval TIME         Ask for sizes and counters this often: 2s (default), at least 200ms
+          --sort KEY              Sort by state (default), name, memory, swapped, cpu, wakes or left
+          --batch                 Print a table instead of a screen, for a pipe or a file
+          --count N               With --batch: print N tables (default: 1)
+
+        The key '?' shows the keys. States change as they happen; deadlines and tasks count down. An action needs the same
+        permission as the verb. If the daemon is replaced or restarted, top connects again.
+        """
     }
 
     private static var listDetails: String {

@@ -143,7 +143,10 @@ package struct Invocation: Equatable, Sendable {
         }
         if let sentence = invalidApp() { return sentence }
         if verb == .app, let sentence = AppCommand.problem(operands, options) { return sentence }
-        if let sentence = invalidScheme() ?? ListSelection.problem(options) { return sentence }
+        if let sentence = invalidScheme() ?? (verb == .top ? TopOptions.problem(self) : ListSelection.problem(options))
+        {
+            return sentence
+        }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
             return "pressure: invalid level '\(escaped(text))'"
                 + Self.expectation(text, MemoryLevelName.allCases.map(\.rawValue))

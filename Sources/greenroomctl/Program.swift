@@ -75,6 +75,7 @@ struct Session {
         case .app: try app()
         case .help: 0
         case .log: try log()
+        case .top: try top()
         case .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")
         }
     }

@@ -2,7 +2,7 @@
 package enum Verb: String, CaseIterable, Sendable {
     case list, status, explain, show
     case isActive = "is-active"
-    case idle, cat, receipts, receipt, log, watch
+    case idle, cat, receipts, receipt, log, watch, top
     case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
     case enable, disable
     case pressure
@@ -20,6 +20,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .reload, .reexec, .doctor: ""
         case .status, .idle: "[-v] [APP…]"
         case .watch: "[APP…]"
+        case .top: "[--interval TIME] [--sort KEY] [--batch [--count N]]"
         case .list: "[--state STATE] [--sort KEY] [--full] [APP…]"
         case .show: "[-p KEY]… [--value] [APP…]"
         case .explain, .isActive, .cat: "APP…"
@@ -52,6 +53,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .snapshot:
             usage
         case .app: usage
+        case .top: ""
         case .list, .status, .idle, .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push, .edit: "APP"
@@ -65,7 +67,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many arguments the verb takes.
     var operands: ClosedRange<Int> {
         switch self {
-        case .reload, .reexec, .doctor: 0...0
+        case .reload, .reexec, .doctor, .top: 0...0
         case .list, .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot, .edit: 1...1
@@ -89,7 +91,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .interrupt, .resume, .terminate, .restart, .enable, .disable:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
-        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .help: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .help, .top: 0
         }
     }
 
@@ -108,6 +110,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .receipts: "List why apps ended, the latest last"
         case .receipt: "Show one receipt in detail"
         case .watch: "Print events as they happen"
+        case .top: "Show all apps live, and act on one of them"
         case .launch: "Launch apps and wait until they are active, or in the background"
         case .activate: "Bring apps to the foreground"
         case .background: "Move apps to the background"
@@ -145,9 +148,10 @@ package enum Verb: String, CaseIterable, Sendable {
             "use 'background': an app in the background is suspended when it has no work"
         case "thaw", "unfreeze", "unpause", "wake", "switch", "focus", "foreground", "fg": "use 'activate'"
         case "bg": "use 'background'"
-        case "ps", "ls", "top", "list-units", "list-apps": "use 'list'"
+        case "ps", "ls", "list-units", "list-apps": "use 'list'"
         case "inspect", "info": "use 'status', or 'show' for scripts"
         case "is-running": "use 'is-active'"
+        case "htop", "live": "use 'top'"
         case "why", "awake", "wakeups", "inhibitors": "use 'idle', or 'explain APP'"
         case "logs", "journal", "journalctl": "use 'log'"
         case "events", "monitor", "follow": "use 'watch'"
@@ -176,6 +180,7 @@ package enum Option: String, CaseIterable, Sendable {
     case after, timeout, result, answer
     case urlScheme = "url-scheme"
     case state, sort, full
+    case interval, batch, count
 
     var long: String { "--" + rawValue }
 
@@ -189,7 +194,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: "E"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
-            .urlScheme, .state, .sort, .full:
+            .urlScheme, .state, .sort, .full, .interval, .batch, .count:
             nil
         }
     }
@@ -200,8 +205,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .runtime, .config: "DIR"
         case .reason: "REASON"
         case .url: "URL"
-        case .lines: "N"
-        case .since, .timeout: "TIME"
+        case .lines, .count: "N"
+        case .since, .timeout, .interval: "TIME"
         case .after, .answer: "SERIAL"
         case .result: "RESULT"
         case .urlScheme: "SCHEME"
@@ -209,7 +214,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .state: "STATE"
         case .setenv: "NAME[=VALUE]"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now, .full:
+            .noBlock, .now, .full, .batch:
             nil
         }
     }
@@ -234,7 +239,9 @@ package enum Option: String, CaseIterable, Sendable {
         case .whileConnected: [.interrupt]
         case .after, .timeout, .result, .answer: [.app]
         case .urlScheme: [.initialize]
-        case .state, .sort, .full: [.list]
+        case .state, .full: [.list]
+        case .sort: [.list, .top]
+        case .interval, .batch, .count: [.top]
         case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]
         }
     }

@@ -44,7 +44,7 @@ final class RunningProgram {
         var childEnds: [Int32] = []
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         if terminal {
-            let (master, path) = try Self.openTerminal()
+            let (master, path) = try openTerminal()
             // POSIX_SPAWN_SETSID: in its own session the first terminal that is opened becomes the controlling one, so that
             // Ctrl-C sends a signal.
             flags |= 0x80
@@ -71,20 +71,6 @@ final class RunningProgram {
         let result = posix_spawn(&pid, program, &actions, &attributes, words, variables)
         try #require(result == 0, "posix_spawn \(program): \(result)")
         self.pid = pid
-    }
-
-    /// Opens a pseudoterminal with 80 columns: its master, and the path of its other side. Swift's Glibc lacks
-    /// posix_openpt(3); these are its system calls (ioctl_tty(2)).
-    private static func openTerminal() throws -> (master: Int32, path: String) {
-        let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)  // TIOCSPTLCK, TIOCGPTN
-        let master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        try #require(master >= 0)
-        var (lock, number): (Int32, UInt32) = (0, 0)
-        try #require(ioctl(master, setLock, &lock) == 0)
-        try #require(ioctl(master, getNumber, &number) == 0)
-        var size: [UInt16] = [30, 80, 0, 0]  // struct winsize: rows, columns, two unused fields
-        try #require(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
-        return (master, "/dev/pts/\(number)")
     }
 
     /// A socket pair instead of a pipe: it is created close-on-exec, so that programs which other tests start at the same

@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort | --interval | --count)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -60,7 +60,9 @@ _greenroomctl() {
         return
         ;;
     --sort)
-        mapfile -t COMPREPLY < <(compgen -W 'name state memory since' -- "$word")
+        words='name state memory since'
+        [[ $verb != top ]] || words='state name memory swapped cpu wakes left'
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
         return
         ;;
     --setenv | -E)
@@ -71,7 +73,7 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'new-data no-data failed' -- "$word")
         return
         ;;
-    --url | --lines | -n | --after | --timeout | --answer | --url-scheme) return ;;
+    --url | --lines | -n | --after | --timeout | --answer | --url-scheme | --interval | --count) return ;;
     esac
     if [[ $word == -* ]]; then
         words='--json --system --user --runtime --help'
@@ -86,6 +88,7 @@ _greenroomctl() {
         enable | disable) words+=' --now --config' ;;
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
+        top) words+=' --interval --sort --batch --count' ;;
         watch | status | idle) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
@@ -93,7 +96,7 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt
+        local verbs='list status explain show is-active idle cat receipts receipt log watch top launch activate background interrupt
             resume terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status explain show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
+set -l verbs list status explain show is-active idle cat receipts receipt log watch top launch activate background interrupt resume \
     terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -49,6 +49,7 @@ complete -c greenroomctl -n $none -a receipts -d 'List why apps ended'
 complete -c greenroomctl -n $none -a receipt -d 'Show one receipt in detail'
 complete -c greenroomctl -n $none -a log -d 'Show the journal of an app'
 complete -c greenroomctl -n $none -a watch -d 'Print events as they happen'
+complete -c greenroomctl -n $none -a top -d 'Show all apps live, and act on one of them'
 complete -c greenroomctl -n $none -a launch -d 'Launch an app'
 complete -c greenroomctl -n $none -a activate -d 'Bring an app to the foreground'
 complete -c greenroomctl -n $none -a background -d 'Move an app to the background'
@@ -109,6 +110,10 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l full -d 'Cut, 
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
 complete -c greenroomctl -n '__fish_seen_subcommand_from status idle' -s v -l verbose -d 'Show details'
+complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l interval -x -d 'Ask for sizes and counters this often'
+complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l sort -x -a 'state name memory swapped cpu wakes left' -d 'Sort by'
+complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l batch -d 'Print a table instead of a screen'
+complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l count -x -d 'Print so many tables'
 complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Print deadlines that start and are met'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -l since -x -a 'today yesterday now -1h' -d 'Show only those since then'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background interrupt resume terminate push send open' \

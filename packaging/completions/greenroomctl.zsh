@@ -61,6 +61,7 @@ _greenroomctl() {
         'receipt:show one receipt in detail'
         'log:show the journal of an app'
         'watch:print events as they happen'
+        'top:show all apps live, and act on one of them'
         'launch:launch an app'
         'activate:bring an app to the foreground'
         'background:move an app to the background'
@@ -99,6 +100,11 @@ _greenroomctl() {
                 '*:app:_greenroomctl_apps'
             ;;
         watch) _arguments $common '(-v --verbose)'{-v,--verbose}'[print deadlines that start and are met]' '*:app:_greenroomctl_apps' ;;
+        top)
+            _arguments $common '--interval=[ask for sizes and counters this often]:time' \
+                '--sort=[sort by]:key:(state name memory swapped cpu wakes left)' \
+                '--batch[print a table instead of a screen]' '--count=[print so many tables]:number'
+            ;;
         receipts)
             _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'
             ;;

@@ -2,7 +2,7 @@
 export DEBIAN_FRONTEND=noninteractive
 cp greenroom-testapp /usr/local/bin/
 
-check "the package installs with packages of Debian" dpkg -i ./libjansson4_*.deb ./greenroom.deb
+check "the package installs with packages of Debian" dpkg -i ./libjansson4_*.deb ./libncursesw6_*.deb ./greenroom.deb
 check "greenroomd is active (Type=notify)" wait_for 30 systemctl is-active greenroomd
 check "greenroomd is enabled at boot" systemctl is-enabled greenroomd
 check "greenroom-apps.service is active" systemctl is-active greenroom-apps
