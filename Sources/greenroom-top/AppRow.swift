@@ -54,7 +54,7 @@ package struct AppRow: Equatable, Sendable {
     package func waits(at now: Duration) -> String {
         if let error = status.error { return Self.withoutFolder(error) }
         var parts: [String] = []
-        if let deadline = status.deadline {
+        if let deadline = status.deadline, !isNamedByOthers(deadline) {
             parts.append(Self.purpose(deadline.what) + span(deadline.remaining, now))
         }
         switch status.state {
@@ -72,8 +72,21 @@ package struct AppRow: Equatable, Sendable {
         return String(error[error.index(after: slash)...])
     }
 
+    /// Whether tasks or wakes, whose time it is, say more than the deadline.
+    private func isNamedByOthers(_ deadline: DeadlineStatus) -> Bool {
+        switch deadline.what {
+        case "backgroundTime": !status.tasks.isEmpty
+        case "wake": status.wakes?.isEmpty == false
+        default: false
+        }
+    }
+
+    /// The time left, unless it is the one that has a column of its own (`nearestEnd`).
     private func span(_ span: Duration?, _ now: Duration) -> String {
-        span.map { " " + countdown(left($0, now)) } ?? ""
+        guard let span else { return "" }
+        // Of one moment, the daemon may compute several times.
+        if let nearest = nearestEnd, abs((received + span - nearest) / .seconds(1)) < 0.5 { return "" }
+        return " " + countdown(left(span, now))
     }
 
     private static func purpose(_ what: String) -> String {
@@ -92,7 +105,7 @@ package struct AppRow: Equatable, Sendable {
     private func launchConditions(_ now: Duration) -> [String] {
         var parts: [String] = []
         if let time = status.relaunchIn { parts.append("launched again in" + span(time, now)) }
-        if let time = status.launchPostponed { parts.append("a user, for" + span(time, now)) }
+        if let time = status.launchPostponed { parts.append("launch postponed for" + span(time, now)) }
         if status.launchWaiting != nil { parts.append("other launches") }
         if let size = status.memoryAwaitedBytes { parts.append("\(formattedSize(size)) of memory") }
         if let problem = status.sockets.first(where: { $0.problem != nil })?.problem {
@@ -116,15 +129,19 @@ package struct AppRow: Equatable, Sendable {
         return parts
     }
 
+    /// Tasks and wakes are named with their time; the others are the state of the app.
+    private static let known: Set<String> = ["task", "wake", "foreground", "launching", "terminating"]
+
     private func awakeReasons(_ now: Duration) -> [String] {
         var parts: [String] = []
         for task in status.tasks.prefix(3) { parts.append("task \(task.name)" + span(task.remaining, now)) }
         if status.tasks.count > 3 { parts.append("\(status.tasks.count - 3) more tasks") }
-        for wake in status.wakes ?? [] { parts.append(wake.reason + span(wake.remaining, now)) }
+        for wake in status.wakes ?? [] {
+            parts.append("to complete the wake (\(wake.reason))" + span(wake.remaining, now))
+        }
         if let throttle = status.throttle { parts.append("throttled: \(throttle.explanation)") }
         if let problem = status.suspendProblem { parts.append("cannot be suspended: \(problem)") }
-        // Tasks and wakes are named with their time; that an app is in the foreground is its state.
-        for reason in status.awake where !["task", "wake", "foreground"].contains(reason.reason) {
+        for reason in status.awake where !Self.known.contains(reason.reason) {
             parts.append(reason.explanation)
         }
         if let time = status.suspendsIn { parts.append("suspended in" + span(time, now)) }

@@ -93,7 +93,6 @@ extension Style {
         case .plain: (0, 0)
         case .bold: (bold, 0)
         case .faint: (UInt32(CNCURSES_DIM), 0)
-        case .reverse: (UInt32(CNCURSES_REVERSE), 0)
         case .boldGreen: (bold, 2)
         case .green: (0, 2)
         case .yellow: (0, 3)

@@ -1,9 +1,9 @@
 import CNcurses
 import Posix
 
-/// How a part of a line looks. Without colours, states are still told apart by their names.
+/// How a part of a line looks. No information is in a style alone: a terminal may have none.
 package enum Style: Equatable, Sendable {
-    case plain, bold, faint, reverse
+    case plain, bold, faint
     case boldGreen, green, yellow, cyan, magenta, red
 
     /// The style of an app's state, as in `greenroomctl list`.

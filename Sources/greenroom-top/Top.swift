@@ -233,9 +233,14 @@ enum Ending {
     /// The signal; 0: none has arrived. A signal handler may only set it (signal-safety(7)).
     nonisolated(unsafe) private(set) static var signal: Int32 = 0
 
-    /// ncurses would exit in the handler.
+    /// ncurses would exit in the handler, and the program whose output a page shows would remain. An ignored signal stays ignored.
     static func handle() {
-        for number in [SIGINT, SIGTERM, SIGQUIT] { Glibc.signal(number) { Ending.signal = $0 } }
+        for number in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] {
+            let before = Glibc.signal(number) { Ending.signal = $0 }
+            if unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) {
+                Glibc.signal(number, SIG_IGN)
+            }
+        }
     }
 
     /// Ends by the signal, so that the caller sees it.

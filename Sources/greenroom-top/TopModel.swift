@@ -18,6 +18,8 @@ package struct TopModel: Sendable {
     package private(set) var selected: String?
     /// The position of the selected app in `shown`; 0 where none is shown.
     package private(set) var position = 0
+    /// How many apps are in each state, in the order of `states`.
+    package private(set) var counts: [(state: String, count: Int)] = []
     package var memory = MemoryStatus()
 
     package var sort = SortKey.state { didSet { arrange() } }
@@ -28,13 +30,6 @@ package struct TopModel: Sendable {
     package init() {}
 
     package var selectedRow: AppRow? { selected.flatMap { apps[$0] } }
-
-    /// How many apps are in each state, in the order of `states`.
-    package var counts: [(state: String, count: Int)] {
-        var counts: [String: Int] = [:]
-        for app in apps.values { counts[app.status.state, default: 0] += 1 }
-        return Self.states.compactMap { state in counts[state].map { (state, $0) } }
-    }
 
     // MARK: What the daemon says
 
@@ -64,8 +59,11 @@ package struct TopModel: Sendable {
         return id
     }
 
-    /// Filters and sorts again.
+    /// Counts, filters and sorts again.
     package mutating func arrange() {
+        var found: [String: Int] = [:]
+        for app in apps.values { found[app.status.state, default: 0] += 1 }
+        counts = Self.states.compactMap { state in found[state].map { (state, $0) } }
         shown = apps.values.filter(isShown).map { (key: key($0), id: $0.status.id) }
             .sorted { a, b in
                 if a.key != b.key { return (a.key < b.key) != isReversed }

@@ -97,7 +97,7 @@ struct TopTests {
         #expect(codes.isEmpty == isOff)
     }
 
-    @Test("SIGTERM and Ctrl-C end it, after the terminal is given back", arguments: [SIGTERM, SIGINT])
+    @Test("signals end it, after the terminal is given back", arguments: [SIGTERM, SIGINT, SIGHUP])
     func signals(number: Int32) throws {
         let outcome = try daemon().run("top", environment: xterm, terminal: true) { program in
             if program.output.contains("photos") { kill(program.pid, number) }

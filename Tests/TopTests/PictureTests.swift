@@ -73,8 +73,8 @@ struct PictureTests {
                 "Memory normal: apps 384.0M, 3.0G of 4.0G available",
                 "APP      STATE^       MEMORY    SWAP  CPU% WAKES     LEFT WAITS FOR",
                 "mail     active        64.0M          12.3                12 messages",
-                "clock    launching        0B                           5s to finish launching 5s",
-                "photos   background   300.0M    5.0M   150    12      28s task upload 28s, task…",
+                "clock    launching        0B                           5s to finish launching",
+                "photos   background   300.0M    5.0M   150    12      28s task upload, task sync",
                 "web      suspended     20.0M   10.0M                      timer 1min 30s, input",
                 "broken   notRunning                                       broken.app:2:6: error…",
             ])
@@ -89,7 +89,7 @@ struct PictureTests {
             lines[2] == "APP      STATE^          PID  MEMORY    SWAP  CPU% WAKES TASKS     LEFT WAITS FOR")
         #expect(
             lines[5]
-                == "photos   background     4712  300.0M    5.0M   150    12     2      28s task upload 28s, task sync")
+                == "photos   background     4712  300.0M    5.0M   150    12     2      28s task upload, task sync")
     }
 
     @Test(
