@@ -51,8 +51,11 @@ struct TopTests {
         func hangUp() { master = nil }
 
         func end() throws -> EndStatus? {
-            // What it still writes must not fill the terminal.
-            waitForReadable([process.descriptor])
+            if !isReadable(process.descriptor.raw, within: .seconds(30)) {
+                Issue.record("it did not end")
+                _ = try process.signal(SIGKILL)
+                waitForReadable([process.descriptor])
+            }
             return try process.reap()?.status
         }
     }
