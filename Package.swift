@@ -76,11 +76,18 @@ let package = Package(
         library("Control", ["Systemd", "JSON"]),
         // The metrics of greenroom-exporter: what is counted, and the text formats. No I/O.
         library("Metrics", ["Control"]),
+        // The sentences of what happened, for the log and for pictures of a recording.
+        library("Reports", ["LifecycleCore", "Systemd", "Control"]),
+        // A recording as lanes, bars and arrows. No I/O.
+        library("Timeline", ["LifecycleCore", "Systemd", "JSON", "Control", "Reports"]),
 
         // The daemon, the app library and the programs.
         library(
             "Daemon",
-            ["Idleness", "LifecycleCore", "LoopPolicy", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
+            [
+                "Idleness", "LifecycleCore", "LoopPolicy", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control",
+                "Reports",
+            ]),
         .target(name: "CGreenroom", dependencies: ["CSystemd"], cSettings: cSettings),
         library("Greenroom", ["CGreenroom"]),
         program("greenroomd", ["Daemon"]),
@@ -89,7 +96,9 @@ let package = Package(
             ["Metrics", "Manifest", "Posix", "Linux", "LoopPolicy", "Systemd", "Control", "CMicrohttpd"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["LifecycleSimulator", "Posix", "Linux", "Systemd", "JSON", "Control"]),
-        program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
+        program(
+            "greenroomctl",
+            ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control", "Reports", "Timeline"]),
         // A program of its own, so that greenroomctl does not load ncurses.
         program("greenroom-top", ["LifecycleCore", "Posix", "Linux", "Systemd", "Control", "CNcurses"]),
 
@@ -123,6 +132,7 @@ let package = Package(
                 "greenroomctl", "greenroom-top", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore",
                 "TestKit",
             ]),
+        tests("TimelineTests", ["Timeline", "JSON", "LifecycleCore", "LifecycleSimulator", "TestKit"]),
         tests("BenchTests", ["greenroom-bench", "JSON"]),
         tests("MetricsTests", ["Metrics", "Control", "TestKit"]),
         tests("TopTests", ["greenroom-top", "greenroomctl", "CNcurses", "Control", "Systemd"]),
@@ -132,7 +142,7 @@ let package = Package(
             "DaemonTests",
             [
                 "Daemon", "Idleness", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control",
-                "Manifest", "Metrics",
+                "Manifest", "Metrics", "Reports", "Timeline",
                 "greenroomd",
                 "greenroomctl", "greenroom-exporter", "greenroom-top", "greenroom-testapp", "greenroom-reader",
                 "greenroom-contract",

@@ -166,6 +166,8 @@ package struct ManagerConfiguration: Hashable, Sendable {
     package var defaultHandlers: [DefaultHandler] = []
     /// Where greenroom-exporter serves metrics beside its Unix socket, which asks the daemon for it; `nil`: nowhere.
     package var metricsListen: HeldSocket.Address?
+    /// The most bytes of the recording; 0: events are not kept. docs/decisions/recovery.md explains the default.
+    package var traceSize: UInt64 = 16 << 20
 
     package init() {}
 

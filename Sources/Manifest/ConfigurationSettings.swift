@@ -16,6 +16,11 @@ extension ManagerConfiguration {
             ) { text throws(ValueError) -> HeldSocket.Address?? in
                 text == "off" ? .some(nil) : .some(try HeldSocket.Address(parsing: text))
             },
+            .value("Manager", "TraceSize", "a size up to 1G such as 16M, or 0", \.traceSize) {
+                text throws(ValueError) in
+                guard let bytes = try parseBytes(text, memory: memory), bytes <= 1 << 30 else { return nil }
+                return bytes
+            },
             .size("Memory", "Budget", \.policy.budget, memory: memory),
             .value("Memory", "JetsamOrder", "largest, lru or balanced", \.policy.jetsamOrder) {
                 ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru, "balanced": .balanced][$0]

@@ -14,7 +14,7 @@ enum Help {
             Query and control the lifecycle of apps. Without VERB, show the daemon as a whole.
 
             Query:
-            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top]))
+            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top, .plot, .replay]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Instances of templates (worker@.app):
@@ -54,6 +54,7 @@ enum Help {
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
         case .pressure, .initialize, .edit, .verify, .reload, .reexec, .doctor: daemonDetails(verb)
+        case .plot, .replay: recordingDetails(verb)
         case .app: appDetails
         case .help, .snapshot: nil
         }
@@ -132,6 +133,27 @@ enum Help {
         The key '?' shows the keys. States change as they happen; deadlines and tasks count down. An action needs the same
         permission as the verb. If the daemon is replaced or restarted, top connects again.
         """
+    }
+
+    private static func recordingDetails(_ verb: Verb) -> String? {
+        verb == .plot
+            ? """
+              --svg                   A picture that a browser and a README show
+              --html                  A page with zoom, and the sentence of each bar; it needs no network
+              --perfetto              A trace for ui.perfetto.dev (TrackEvent)
+              --since TIME            Only since then: '2025-11-21 07:12', 07:12, today, -1h
+              --file PATH             A file of the recording, or a folder of them, instead of the daemon's
+
+            With --json, the data of these. The document is written to standard output: greenroomctl plot --html > apps.html
+            It is read from the daemon's runtime folder, which takes the daemon's user. TraceSize= in greenroom.conf sets how much
+            is kept.
+            """
+            : """
+              --jetsam-order ORDER    The other order: largest, lru or balanced
+
+            FILE is a file of the recording, or a folder of them; without FILE, the daemon's. Each decision is judged by what was
+            recorded until then: what another decision would have changed later is not known.
+            """
     }
 
     private static var listDetails: String {

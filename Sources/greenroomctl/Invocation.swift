@@ -158,7 +158,8 @@ package struct Invocation: Equatable, Sendable {
             return "--reason: invalid value '\(escaped(text))'"
                 + Self.expectation(text, LaunchReason.allCases.map(\.rawValue))
         }
-        if verb == .receipts, let text = options[.since], TimeParser.parse(text) == nil {
+        if let sentence = plotProblem() { return sentence }
+        if verb == .receipts || verb == .plot, let text = options[.since], TimeParser.parse(text) == nil {
             return "--since: invalid time '\(escaped(text))'; expected \(TimeParser.expected)"
         }
         if let text = variables.first(where: { !Self.isVariable($0) }) {
@@ -166,6 +167,20 @@ package struct Invocation: Equatable, Sendable {
                 "--setenv: invalid variable '\(escaped(text))'; expected NAME=VALUE, or NAME for a variable of the caller"
         }
         return options[.property].flatMap(PropertySelection.problem)
+    }
+
+    /// One form is asked for, and the order of jetsam exists.
+    private func plotProblem() -> String? {
+        if let text = options[.jetsamOrder], ManagerPolicy.JetsamOrder(name: text) == nil {
+            return "--jetsam-order: invalid value '\(escaped(text))'"
+                + Self.expectation(text, ManagerPolicy.JetsamOrder.names)
+        }
+        guard verb == .plot else { return nil }
+        let forms = [Option.svg, .html, .perfetto, .json].filter(has)
+        if forms.count == 1 { return nil }
+        return forms.isEmpty
+            ? "plot: missing option; expected --svg, --html, --perfetto or --json"
+            : "\(forms.map(\.long).joined(separator: " and ")) are mutually exclusive"
     }
 
     private func invalidScheme() -> String? {

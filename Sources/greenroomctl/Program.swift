@@ -72,6 +72,8 @@ struct Session {
         case .verify: try verify()
         case .reload: try reload()
         case .reexec: try reexec()
+        case .plot: try plot()
+        case .replay: try replay()
         case .app: try app()
         case .help: 0
         case .log: try log()

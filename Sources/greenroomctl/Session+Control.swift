@@ -124,7 +124,8 @@ extension Session {
         case .resume: return [call("Resume")]
         case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .top, .pressure,
             .initialize,
-            .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app:
+            .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
+            .replay:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

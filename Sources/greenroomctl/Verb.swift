@@ -9,6 +9,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// `init`, which is no name for a case.
     case initialize = "init"
     case edit, verify, reload, reexec, doctor
+    case plot, replay
     case app
     case help
     // Not implemented.
@@ -42,6 +43,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case .open: "[APP] URL [--no-block]"
         case .snapshot: "APP"
         case .log: "[APP…] [-f] [-n N] [--since TIME]"
+        case .plot: "[APP…] [--since TIME] [--file PATH] --svg|--html|--perfetto|--json"
+        case .replay: "[FILE…] [--jetsam-order ORDER]"
         case .app: "COMMAND …"
         }
     }
@@ -54,13 +57,14 @@ package enum Verb: String, CaseIterable, Sendable {
             usage
         case .app: usage
         case .top: ""
-        case .list, .status, .idle, .show, .receipts, .log: "[APP…]"
+        case .list, .status, .idle, .show, .receipts, .log, .plot: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push, .edit: "APP"
         case .send: "APP KIND"
         case .open: "[APP] URL"
         case .pressure: "[LEVEL]"
         case .initialize: "NAME -- COMMAND…"
+        case .replay: "[FILE…]"
         }
     }
 
@@ -68,7 +72,7 @@ package enum Verb: String, CaseIterable, Sendable {
     var operands: ClosedRange<Int> {
         switch self {
         case .reload, .reexec, .doctor, .top: 0...0
-        case .list, .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
+        case .list, .status, .show, .idle, .watch, .receipts, .log, .plot, .replay: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot, .edit: 1...1
         case .explain, .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart,
@@ -88,10 +92,10 @@ package enum Verb: String, CaseIterable, Sendable {
         switch self {
         case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate,
             .background,
-            .interrupt, .resume, .terminate, .restart, .enable, .disable:
+            .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
-        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .help, .top: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .help, .top, .replay: 0
         }
     }
 
@@ -127,6 +131,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case .edit: "Edit the manifest of an app, check and load it"
         case .verify: "Check manifests as the daemon does, without a daemon"
         case .reload: "Reload all manifests and the configuration"
+        case .plot: "Draw what was recorded: a lane for each app, with states, deadlines, tasks and wakes"
+        case .replay: "Show which apps were killed for memory, and which another JetsamOrder= would have killed"
         case .app: "Inside an app: wait for events, begin tasks, keep the state"
         case .help: "Show this help, or the help of a verb"
         case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
@@ -165,6 +171,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case "check", "lint", "validate": "use 'verify'"
         case "memory", "mem": "use 'pressure'"
         case "notify": "use 'send' or 'push'"
+        case "trace", "timeline", "record": "use 'plot'"
         default: nil
         }
     }
@@ -181,6 +188,8 @@ package enum Option: String, CaseIterable, Sendable {
     case urlScheme = "url-scheme"
     case state, sort, full
     case interval, batch, count
+    case svg, html, perfetto, file
+    case jetsamOrder = "jetsam-order"
 
     var long: String { "--" + rawValue }
 
@@ -194,7 +203,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: "E"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
-            .urlScheme, .state, .sort, .full, .interval, .batch, .count:
+            .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder:
             nil
         }
     }
@@ -213,8 +222,10 @@ package enum Option: String, CaseIterable, Sendable {
         case .property, .sort: "KEY"
         case .state: "STATE"
         case .setenv: "NAME[=VALUE]"
+        case .file: "PATH"
+        case .jetsamOrder: "ORDER"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now, .full, .batch:
+            .noBlock, .now, .full, .batch, .svg, .html, .perfetto:
             nil
         }
     }
@@ -229,7 +240,10 @@ package enum Option: String, CaseIterable, Sendable {
         case .background: [.launch, .restart]
         case .reason, .url: [.launch]
         case .remove: [.terminate]
-        case .lines, .since: [.receipts, .log]
+        case .lines: [.receipts, .log]
+        case .since: [.receipts, .log, .plot]
+        case .svg, .html, .perfetto, .file: [.plot]
+        case .jetsamOrder: [.replay]
         case .verbose: [.status, .idle, .watch]
         case .follow: [.log]
         case .property, .value: [.show]

@@ -59,6 +59,14 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'active inactive launching background suspended terminating notRunning' -- "$word")
         return
         ;;
+    --jetsam-order)
+        mapfile -t COMPREPLY < <(compgen -W 'largest lru balanced' -- "$word")
+        return
+        ;;
+    --file)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
     --sort)
         words='name state memory since'
         [[ $verb != top ]] || words='state name memory swapped cpu wakes left'
@@ -89,6 +97,8 @@ _greenroomctl() {
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
         top) words+=' --interval --sort --batch --count' ;;
+        plot) words+=' --svg --html --perfetto --since --file' ;;
+        replay) words+=' --jetsam-order' ;;
         watch | status | idle) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
@@ -96,11 +106,11 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle cat receipts receipt log watch top launch activate background interrupt
+        local verbs='list status explain show is-active idle cat receipts receipt log watch top plot replay launch activate background interrupt
             resume terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
-        list | status | explain | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
+        list | status | explain | show | is-active | idle | cat | receipts | log | watch | plot | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
         # Only apps in a state in which the verb changes something.
         activate) words=$(__greenroomctl_query '[!a]*' list) ;;
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;

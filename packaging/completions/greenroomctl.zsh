@@ -62,6 +62,8 @@ _greenroomctl() {
         'log:show the journal of an app'
         'watch:print events as they happen'
         'top:show all apps live, and act on one of them'
+        'plot:draw what was recorded'
+        'replay:show which apps were killed for memory, and which others would have been'
         'launch:launch an app'
         'activate:bring an app to the foreground'
         'background:move an app to the background'
@@ -113,6 +115,11 @@ _greenroomctl() {
             _arguments $common '(-f --follow)'{-f,--follow}'[print new entries as they arrive]' \
                 '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'
             ;;
+        plot)
+            _arguments $common '--svg[a picture]' '--html[a page with zoom]' '--perfetto[a trace for ui.perfetto.dev]' $since \
+                '--file=[a file of the recording, or a folder of them]:file:_files' '*:app:_greenroomctl_apps'
+            ;;
+        replay) _arguments $common '--jetsam-order=[the other order]:order:(largest lru balanced)' '*:file:_files' ;;
         launch)
             _arguments $common $block $setenv '--background[launch into the background]' '--url=[URL to open]:url:_urls' \
                 '--reason=[launch reason]:reason:(user url push fetch socket timer accessory location relaunch)' \

@@ -3,6 +3,7 @@ import LifecycleCore
 import Linux
 import LoopPolicy
 import Posix
+import Reports
 import Systemd
 
 /// Connects the daemon to logind (org.freedesktop.login1(5)): the machine sleeps or powers off after the apps have

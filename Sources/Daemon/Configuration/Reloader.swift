@@ -2,6 +2,7 @@ import Control
 import LifecycleCore
 import Linux
 import Manifest
+import Reports
 import Systemd
 
 /// Reads all manifests and the configuration again, and passes what has changed to the core, in pieces. Running apps keep
@@ -59,6 +60,7 @@ final class Reloader {
     /// Passes the manifests and the configuration to the core.
     func apply(_ changes: ManifestLibrary.Changes, _ completion: @escaping () -> Void) {
         context.manifestsChanged()
+        context.logbook.recording?.limit = context.library.configuration.traceSize
         service.driver.send(.configured(context.library.configuration.policy(processors: usableProcessors())))
         // A reload during this one begins after it, so these stay in effect.
         let ids = context.library.ids

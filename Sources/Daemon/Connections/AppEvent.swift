@@ -1,5 +1,6 @@
 import Control
 import LifecycleCore
+import Reports
 import Systemd
 
 extension EventKind {

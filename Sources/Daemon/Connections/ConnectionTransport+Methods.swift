@@ -2,6 +2,7 @@ import Control
 import LifecycleCore
 import Linux
 import Posix
+import Reports
 import Systemd
 
 /// The methods of org.greenroom.Self1. A refusal is an error with a sentence for the caller, and a warning in the app's log and

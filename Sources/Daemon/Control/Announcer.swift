@@ -2,6 +2,7 @@ import Control
 import LifecycleCore
 import Linux
 import Manifest
+import Reports
 import Systemd
 
 /// Sends the standard signals about objects: PropertiesChanged, InterfacesAdded and InterfacesRemoved.

@@ -4,6 +4,7 @@ import LifecycleCore
 import Linux
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// The interfaces as introspection shows them. Every user may read; all other methods are for root, for the daemon's own

@@ -3,6 +3,7 @@ import Glibc
 import LifecycleCore
 import Linux
 import Posix
+import Reports
 import Systemd
 
 /// The message bus of the system or of the user, and the log entries about it: one for each change.

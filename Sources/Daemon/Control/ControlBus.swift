@@ -3,6 +3,7 @@ import LifecycleCore
 import Linux
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// The D-Bus interface of the daemon, on the private socket and on the message bus: passes requests to the core, and sends

@@ -1,6 +1,7 @@
 import Control
 import LifecycleCore
 import Manifest
+import Reports
 
 /// Why an app is awake, and what wakes it (L50, L51).
 extension ControlService {
@@ -156,25 +157,6 @@ extension WorkReason {
     }
 }
 
-extension InputStatus {
-    /// Input without the time at which it arrived.
-    init(_ input: Input) {
-        self.init()
-        kind = input.kind.rawValue
-        peer = input.peer.isEmpty ? nil : input.peer
-        bytes = input.bytes
-        // 0: a socket that the daemon holds.
-        pid = input.pid == 0 ? nil : input.pid
-        descriptor = input.descriptor
-        isEnd = input.isEnd ? true : nil
-        isHalfFull = input.isHalfFull ? true : nil
-        switch input.source {
-        case .outside: isOwn = nil
-        case .own: isOwn = true
-        }
-    }
-}
-
 extension LockStatus {
     init(_ locks: FileLocks) {
         self.init()
@@ -192,23 +174,5 @@ extension DeferredWakeStatus {
         explanation = "its background time\(limit) in an hour is used up (BackgroundTimePerHourSec=)"
         input = wake.input.map { InputStatus($0) }
         remaining = wake.remaining
-    }
-}
-
-extension WatchStatus {
-    /// What is watched, without the settings that decide what wakes the app.
-    init(_ watch: InputWatch) {
-        self.init()
-        watched = UInt64(max(0, watch.watched))
-        unwatched = watch.unwatched.map(UnwatchedStatus.init)
-    }
-}
-
-extension UnwatchedStatus {
-    fileprivate init(_ unwatched: InputWatch.Unwatched) {
-        self.init()
-        what = unwatched.what
-        problem = unwatched.problem.rawValue
-        count = UInt64(max(0, unwatched.count))
     }
 }

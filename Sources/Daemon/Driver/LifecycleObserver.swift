@@ -1,4 +1,5 @@
 import LifecycleCore
+import Reports
 import Systemd
 
 /// Receives every report and event, to show them to people and programs. An observer limits the rate of its own

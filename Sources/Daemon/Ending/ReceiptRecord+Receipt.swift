@@ -1,5 +1,6 @@
 import Control
 import LifecycleCore
+import Reports
 
 extension ReceiptRecord {
     /// The record of a receipt of the core.

@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Reports
 import Systemd
 
 /// Creates instances of templates when they are first asked for, and removes what the daemon has of them when nothing is left of

@@ -1,4 +1,5 @@
 import LifecycleCore
+import Reports
 import Systemd
 
 extension Journal {

@@ -1,6 +1,7 @@
 import Control
 import LifecycleCore
 import Linux
+import Reports
 
 extension MemoryStatus {
     /// - Parameters:

@@ -3,6 +3,7 @@ import LifecycleCore
 import Linux
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// What a reading of the machine's memory and of the limits finds. Sizes are in bytes.

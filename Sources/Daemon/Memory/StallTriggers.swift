@@ -3,6 +3,7 @@ import Linux
 import LoopPolicy
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// The PSI triggers of the machine or of one group.

@@ -73,6 +73,7 @@ package struct Folders: Hashable, Sendable {
     package var notifySockets: String { runtime + "/notify" }
     package var connections: String { runtime + "/self" }
     package var logbook: String { runtime + "/logbook" }
+    package var recording: String { runtime + "/recording" }
     package var storedFiles: String { runtime + "/stored" }
     package var inboxes: String { runtime + "/inbox" }
     package var receipts: String { state + "/receipts.jsonl" }

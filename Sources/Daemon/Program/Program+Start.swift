@@ -2,6 +2,7 @@ import LifecycleCore
 import Linux
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// The start, in pieces within the event loop: with 10,000 apps it takes some seconds. Clients of the previous daemon are served

@@ -2,6 +2,7 @@ import Glibc
 import LifecycleCore
 import Linux
 import Posix
+import Reports
 import Systemd
 
 /// Replaces the running program.

@@ -4,6 +4,7 @@ import Linux
 import LoopPolicy
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// Runs the daemon until it is stopped.
@@ -84,7 +85,8 @@ final class Program {
         recovered = Startup.readState(folders, journal, receipts, containment)
         let orphans = OrphanedApps(containment: containment, journal: journal, receipts: receipts)
         let core = Startup.core(&recovered, orphans, receipts, loop)
-        let logbook = Logbook(path: folders.logbook, journal: journal)
+        let recording = Recording(folder: folders.recording, limit: ManagerConfiguration().traceSize, journal: journal)
+        let logbook = Logbook(path: folders.logbook, journal: journal, recording: recording)
         if let recovered { logbook.resumeLog(recovered) } else { logbook.create(core, records: [:]) }
         driver = try CoreDriver(loop: loop, core: core, logbook: logbook)
         context = try DaemonContext(

@@ -2,6 +2,7 @@ import Control
 import LifecycleCore
 import Linux
 import Posix
+import Reports
 import Systemd
 
 /// Records what the next daemon needs if this one dies: a snapshot of the core, every event since, and records of what
@@ -15,40 +16,18 @@ import Systemd
 /// is full. If an entry cannot be written all the same, the file stays as it is, says that it lacks events, and is replaced as
 /// soon as there is space (docs/decisions/recovery.md).
 ///
-/// ```
-/// 0   "greenlog" · file format        16  boot ID              56  length of all entries in bytes
-/// 64  events handled << 24 | effects of the last one that were performed
-/// 72  recoveries that daemons died of                80  the run whose notify socket is being read, or 0
-/// 88  events before the snapshot                     96  version of greenroomd that wrote the events
-/// 128 entries: length, CRC-32, kind, content
-/// ```
+/// `LogbookFormat` is the layout of the file. A file that was replaced is a segment of the recording.
 ///
 /// The file format, the snapshot and the records are read by other versions of greenroomd. Events are replayed only by
 /// the version that wrote them. A stop, a restart and a reexec end with a snapshot, so no event is left then.
 final class Logbook {
-    /// Offsets in the file.
-    enum Word {
-        static let magic = 0
-        static let format = 8
-        static let boot = 16
-        static let length = 56
-        static let progress = 64
-        static let fatalities = 72
-        /// A run: see `beginReading`.
-        static let reading = 80
-        static let firstEvent = 88
-        static let writer = 96
-        static let entries = 128
-    }
-    enum Kind: UInt8 { case core = 1, event, record }
+    typealias Word = LogbookFormat.Word
+    typealias Kind = LogbookFormat.Kind
+    static let effectBits = LogbookFormat.effectBits
+    static let headSize = LogbookFormat.headSize
 
-    static let magic: UInt64 = 0x676f_6c6e_6565_7267  // "greenlog"
-    /// The version of the file's layout. It changes only if another daemon could not read the entries.
-    static let format: UInt64 = 2
-    /// The version that writes the events of this file: up to 32 bytes.
+    /// The version that writes the events of this file: up to 16 bytes.
     static let writer = ControlNames.version
-    /// Bits of `Word.progress` for the number of performed effects.
-    static let effectBits: UInt64 = 24
     static let smallest = 128 << 10
     /// The most bytes by which the file grows at once: the kernel fills them with zeros.
     static let growth = 1 << 20
@@ -57,6 +36,8 @@ final class Logbook {
 
     private let path: String
     private let journal: Journal
+    /// Keeps the files that are replaced; `nil`: they are not kept.
+    let recording: Recording?
     private var file: MappedFile?
     /// The file that will replace this one.
     private var compaction: LogbookCompaction?
@@ -80,6 +61,8 @@ final class Logbook {
     /// How many daemons have died of this recovery.
     private var fatalities: UInt64 = 0
     private var reading: UInt64 = 0
+    /// The size to which the file for the next snapshot was made, since the last one.
+    private var spareReserved = Int.max
 
     // MARK: A file that cannot be written
 
@@ -104,9 +87,10 @@ final class Logbook {
     /// The most bytes of `overflow`: some 100,000 events. With more, another new file is begun.
     static let largestOverflow = 8 << 20
 
-    init(path: String, journal: Journal) {
+    init(path: String, journal: Journal, recording: Recording? = nil) {
         self.path = path
         self.journal = journal
+        self.recording = recording
     }
 
     /// Creates the file with a snapshot of the core. It replaces the previous file at once and as a whole.
@@ -119,7 +103,7 @@ final class Logbook {
         self.records = records
         self.firstEvent = firstEvent
         isIncomplete = true
-        if attempt({ try compact(core) }) { return reserve() }
+        if attempt({ try compact(core) }) { return reserve(spareSize) }
         guard let old else { return }
         file = old
         end = Word.entries + Int(min(old.word(at: Word.length), UInt64(old.size - Word.entries)))
@@ -129,10 +113,27 @@ final class Logbook {
         publishProgress()
     }
 
-    /// Makes the file for the next snapshot, while there is space.
-    private func reserve() {
+    /// Makes the file for the next snapshot, or makes it larger, while there is space. The recording gives way to it.
+    private func reserve(_ size: Int) {
         let path = path + ".new"
-        if !exists(at: path) { _ = try? MappedFile(at: path, creating: spareSize) }
+        repeat {
+            let isMade = exists(at: path)
+            do {
+                let spare = try MappedFile(at: path, creating: isMade ? nil : size)
+                return try spare.grow(to: size)
+            } catch {
+                if !isMade { _ = try? removeFile(at: path) }
+            }
+        } while recording?.removeOldest() ?? false
+    }
+
+    /// Makes the file for the next snapshot larger by a piece, after the recording has got the last one.
+    /// - Returns: whether there is more to do.
+    private func growSpare() -> Bool {
+        guard file != nil, compaction == nil else { return false }
+        spareReserved = min(spareSize, spareReserved + Self.growth)
+        reserve(spareReserved)
+        return spareReserved < spareSize
     }
 
     /// The size of the file for the next snapshot in bytes: twice that of the last one.
@@ -165,7 +166,7 @@ final class Logbook {
         effectsPerformed = recovered.effectsPerformed
         firstEvent = recovered.eventNumber - position.eventsHandled
         records = recovered.records
-        reserve()
+        reserve(spareSize)
     }
 
     /// The recovery has succeeded.
@@ -265,10 +266,10 @@ final class Logbook {
         self.compaction = compaction
         work.add { [weak self, weak compaction] in
             // It is over if the file was replaced or removed.
-            guard let self, let compaction, self.compaction === compaction else { return false }
+            guard let self, let compaction, self.compaction === compaction else { return self?.growSpare() ?? false }
             var hasMore = false
-            self.attempt { hasMore = try self.advance(compaction) }
-            return hasMore
+            let isDone = self.attempt { hasMore = try self.advance(compaction) }
+            return hasMore || isDone && self.spareReserved < self.spareSize
         }
     }
 
@@ -277,6 +278,7 @@ final class Logbook {
 
     /// Removes the file: all apps have ended.
     func remove() {
+        if let file { recording?.keep(file, at: path, end: publishedEnd) }
         file = nil
         compaction = nil
         isIncomplete = false
@@ -321,7 +323,11 @@ final class Logbook {
         do {
             try file.grow(to: min(Self.largest, end + count + min(file.size, Self.growth)))
         } catch {
-            try file.grow(to: end + count)
+            while true {
+                do { return try file.grow(to: end + count) } catch {
+                    guard recording?.removeOldest() ?? false else { throw error }
+                }
+            }
         }
     }
 
@@ -354,9 +360,6 @@ final class Logbook {
         return head
     }
 
-    /// The size of an entry without its content in bytes.
-    static let headSize = 9
-
     private func beginCompaction(_ core: LifecycleCore) -> LogbookCompaction {
         overflow = []
         return LogbookCompaction(
@@ -378,27 +381,34 @@ final class Logbook {
         let handled = eventsHandled - compaction.eventsHandled
         let performed = handled == 0 ? 0 : effectsPerformed
         file.store(Array(bootID().utf8.prefix(Word.length - Word.boot)), at: Word.boot)
-        file.store(Array(Self.writer.utf8.prefix(Word.entries - Word.writer)), at: Word.writer)
+        file.store(Array(Self.writer.utf8.prefix(Word.clock - Word.writer)), at: Word.writer)
+        file.publish(Recording.clock(), at: Word.clock)
         file.publish(first, at: Word.firstEvent)
         file.publish(reading, at: Word.reading)
-        file.publish(Self.format, at: Word.format)
+        file.publish(LogbookFormat.version, at: Word.format)
         file.publish(UInt64(compaction.end - Word.entries), at: Word.length)
         file.publish(handled << Self.effectBits | UInt64(performed), at: Word.progress)
         if isRecovering { file.publish(fatalities, at: Word.fatalities) }
-        file.publish(Self.magic, at: Word.magic)
+        file.publish(LogbookFormat.magic, at: Word.magic)
         try file.exchange(with: path)
         self.compaction = nil
         (firstEvent, eventsHandled, effectsPerformed) = (first, handled, performed)
         eventsRecorded -= min(eventsRecorded, compaction.eventsHandled)
-        let before = self.file
+        let (before, beforeEnd) = (self.file, publishedEnd)
         self.file = file
         end = compaction.end
         publishedEnd = end
         snapshotEnd = compaction.snapshotEnd
         if isRecovering { file.countOwnEnd(at: Word.fatalities) }
-        // It is the file for the next snapshot now.
-        try? before?.shrink(to: spareSize)
         endGap()
+        if let before, recording?.keep(before, at: path + ".new", end: beforeEnd) ?? false {
+            spareReserved = min(spareSize, Self.growth)
+            reserve(spareReserved)
+        } else {
+            // It is the file for the next snapshot now.
+            try? before?.shrink(to: spareSize)
+            spareReserved = spareSize
+        }
         return false
     }
 }
@@ -415,6 +425,8 @@ extension Logbook {
             return true
         } catch {
             abandonCompaction()
+            // The next attempt has the space of the recording.
+            recording?.removeAll()
             // The runtime folder was made again, and has no logbook.
             if !isIncomplete, file != nil, !exists(at: path) {
                 isIncomplete = true

@@ -14,11 +14,13 @@ extension Logbook {
     static func read(at path: String) throws -> RecoveredState? {
         guard exists(at: path) else { return nil }
         let file = try MappedFile(at: path, creating: nil)
-        guard file.size >= Word.entries, file.word(at: Word.magic) == magic else {
+        guard file.size >= Word.entries, file.word(at: Word.magic) == LogbookFormat.magic else {
             throw Problem("\(path) is not a logbook of greenroomd")
         }
         let format = file.word(at: Word.format)
-        guard format == Self.format else { throw Problem("\(path): file format \(format), expected \(Self.format)") }
+        guard format == LogbookFormat.version else {
+            throw Problem("\(path): file format \(format), expected \(LogbookFormat.version)")
+        }
         let fatalities = file.word(at: Word.fatalities)
         guard fatalities < givesUpAfter else {
             throw Problem("\(path): \(fatalities) daemons crashed while they recovered from it")
@@ -29,7 +31,7 @@ extension Logbook {
             throw Problem("\(path): \(length) bytes of entries in a file of \(file.size)")
         }
         var reading = Reading(
-            path: path, writer: text(file.bytes(at: Word.writer, count: Word.entries - Word.writer)),
+            path: path, writer: text(file.bytes(at: Word.writer, count: Word.clock - Word.writer)),
             progress: file.word(at: Word.progress), isCautious: fatalities >= cautiousAfter)
         try reading.take(file.bytes(at: Word.entries, count: Int(length)))
         var recovered = try reading.result()
@@ -80,13 +82,13 @@ extension Logbook {
         /// it are ignored: without the one before, they would lead to another state. Each record stands alone, so those after
         /// the damage are read, as far as the lengths of the entries lead to them.
         mutating func take(_ bytes: [UInt8]) throws {
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let offset = rest.startIndex + Word.entries
-                guard let entry = Self.next(&rest) else {
+            var entries = LogbookEntries(bytes[...])
+            while !entries.isAtEnd {
+                let offset = entries.offset
+                guard let entry = entries.next() else {
                     guard recovered != nil else { throw Problem("\(path): byte \(offset): the snapshot is damaged") }
                     if damage == nil { damage = offset }
-                    guard Self.skip(&rest) else { return }
+                    guard entries.skip() else { return }
                     continue
                 }
                 do {
@@ -95,33 +97,6 @@ extension Logbook {
                     throw Problem("\(path): entry at byte \(offset): \(error)")
                 }
             }
-        }
-
-        private static func word(_ bytes: ArraySlice<UInt8>, at offset: Int) -> UInt32 {
-            (0..<4).reduce(0) { $0 | UInt32(bytes[bytes.startIndex + offset + $1]) << (8 * UInt32($1)) }
-        }
-
-        /// The length of the next entry's kind and content; `nil`: there is no such entry.
-        private static func length(_ rest: ArraySlice<UInt8>) -> Int? {
-            guard rest.count >= 9 else { return nil }
-            let length = Int(word(rest, at: 0))
-            return length >= 1 && length <= rest.count - 8 ? length : nil
-        }
-
-        private static func next(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-            guard let length = length(rest) else { return nil }
-            let entry = rest.dropFirst(8).prefix(length)
-            let checksum = Checksum.crc32(entry.prefix(1)) ^ Checksum.crc32(entry.dropFirst())
-            guard checksum == word(rest, at: 4) else { return nil }
-            rest = rest.dropFirst(8 + length)
-            return entry
-        }
-
-        /// Skips a damaged entry, if its length can be right.
-        private static func skip(_ rest: inout ArraySlice<UInt8>) -> Bool {
-            guard let length = length(rest) else { return false }
-            rest = rest.dropFirst(8 + length)
-            return true
         }
 
         private mutating func take(_ entry: ArraySlice<UInt8>) throws {

@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Reports
 import Systemd
 
 /// Running apps that the recovered state does not contain: nothing was recorded, the record is damaged, or it cannot be

@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Posix
+import Reports
 import Systemd
 
 /// What a starting daemon finds of the previous one.

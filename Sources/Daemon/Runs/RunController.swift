@@ -4,6 +4,7 @@ import LifecycleCore
 import Linux
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// Controls one run of one app: its processes and their group, from the start to the removal of the run's resources.

@@ -4,6 +4,7 @@ import Linux
 import LoopPolicy
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// Binding, and trying again.

@@ -2,6 +2,7 @@ import LifecycleCore
 import Linux
 import Manifest
 import Posix
+import Reports
 import Systemd
 
 /// Sockets that outlive the daemon: in the service manager's store, over reexec, and in the processes of apps.

@@ -80,6 +80,16 @@ extension LifecycleCore {
         evaluateMemory(now)
     }
 
+    package var jetsamOrder: ManagerPolicy.JetsamOrder { manager.jetsamOrder }
+
+    /// A copy that chooses the victims of jetsam in another order: what a replay asks.
+    package func choosing(_ order: ManagerPolicy.JetsamOrder) -> LifecycleCore {
+        var copy = self
+        copy.manager.jetsamOrder = order
+        for index in apps.indices where !apps[index].isRemoved { copy.jetsam.set(index, to: copy.jetsamRank(index)) }
+        return copy
+    }
+
     /// `LaunchAtStart=`, in the order in which the manifests were read; the apps that stay in the foreground first. Of more
     /// apps than there are foreground slots, the last ones get them, as if they had been activated one after the other. The home
     /// app comes to the foreground if no other app does.

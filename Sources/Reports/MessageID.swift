@@ -1,9 +1,9 @@
-import Control
+package import Control
 
 /// The fixed `MESSAGE_ID` of each kind of journal entry. Scripts and the message catalogue rely on them, so an ID is never
 /// changed or used for another kind.
-enum MessageID {
-    static func of(_ kind: LifecycleEvent.Kind) -> String {
+package enum MessageID {
+    package static func of(_ kind: LifecycleEvent.Kind) -> String {
         switch kind {
         case .stateChanged: "9570bb5ede0f40818b031ee3bb636b62"
         case .deadlineStarted: "b2e8f041bc3247c98ad8196c0f6f3425"
@@ -40,15 +40,15 @@ enum MessageID {
 
     // MARK: The daemon itself
 
-    static let started = "4e3303e702f34e5996bbc3bde971b767"
-    static let recovered = "2f1f0d3a6c3f4d0fa7d5a1c8e4b96c71"
-    static let stopping = "6f3d8c411e9e46babd4a6195a1442935"
+    package static let started = "4e3303e702f34e5996bbc3bde971b767"
+    package static let recovered = "2f1f0d3a6c3f4d0fa7d5a1c8e4b96c71"
+    package static let stopping = "6f3d8c411e9e46babd4a6195a1442935"
     /// The message bus, the bus name, and logind.
-    static let bus = "7ee37120bca049a3801e585cbc0f052f"
+    package static let bus = "7ee37120bca049a3801e585cbc0f052f"
     /// An error or a warning in a manifest or in greenroom.conf.
-    static let manifest = "a4c46d4b10a040a1b3b4e8ac9f350524"
+    package static let manifest = "a4c46d4b10a040a1b3b4e8ac9f350524"
     /// An instance of a template was created or removed.
-    static let instance = "0f1d5b6a0b2c4e0c9e55a1e6c2f7d3b4"
+    package static let instance = "0f1d5b6a0b2c4e0c9e55a1e6c2f7d3b4"
     /// A warning: the system or the daemon refused something, and the daemon continues.
-    static let warning = "4d84fbea996b4b73843683414b1f6362"
+    package static let warning = "4d84fbea996b4b73843683414b1f6362"
 }

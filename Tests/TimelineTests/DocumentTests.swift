@@ -1,0 +1,88 @@
+import Glibc
+import JSON
+import LifecycleCore
+import TestKit
+import Testing
+
+@testable import Timeline
+
+@Suite("The documents of a timeline")
+struct DocumentTests {
+    private static func timeline() -> Timeline {
+        var story = Story()
+        story.runOutOfMemory()
+        return Story.timeline([story.recorder.file()])
+    }
+
+    @Test("JSON has times from the start, in order")
+    func json() throws {
+        let timeline = Self.timeline()
+        let json = try JSONValue.parse(timeline.json.serialized(pretty: true))
+        let apps = try #require(json["apps"]?.arrayValue)
+        #expect(apps.compactMap { $0["app"]?.stringValue } == ["feed", "stuck", "web"])
+        let duration = try #require(json["duration"]?.integerValue)
+        for app in apps {
+            for bar in app["states"]?.arrayValue ?? [] {
+                let (from, to) = (bar["from"]?.integerValue ?? -1, bar["to"]?.integerValue ?? -1)
+                #expect(0 <= from && from <= to && to <= duration)
+            }
+        }
+        #expect(json["start"]?.stringValue?.hasPrefix("2023-11-14T22:15:00.0") ?? false)
+    }
+
+    @Test("an SVG picture has a bar with a tooltip for each state, and escapes what others have named")
+    func svg() {
+        var timeline = Self.timeline()
+        timeline.lanes[0].tasks = [
+            Timeline.Bar(start: timeline.start, end: timeline.end, label: "<b>", sentence: "task '<script>&\"\u{1b}'")
+        ]
+        var drawing = TimelineDrawing(timeline) { "\($0)" }
+        let svg = drawing.svg()
+        #expect(svg.hasPrefix("<svg xmlns=") && svg.hasSuffix("</svg>\n") && !svg.contains("<script"))
+        #expect(svg.contains("task '&lt;script&gt;&amp;&quot;\u{fffd}'"))
+        for lane in timeline.lanes { for bar in lane.states { #expect(svg.contains(escapedXML(bar.sentence))) } }
+        #expect(svg.count(of: "marker-end") == timeline.arrows.count)
+    }
+
+    @Test("an HTML page has its data in it, and loads nothing")
+    func html() {
+        var timeline = Self.timeline()
+        timeline.problems = ["</script><img src=x>"]
+        let html = TimelinePage.html(timeline)
+        #expect(html.count(of: "</script>") == 2 && !html.contains("<img"))
+        #expect(!html.contains("http://") && !html.contains("https://") && !html.contains(" src="))
+    }
+
+    @Test("a browser draws the page", .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "chromium is not installed"))
+    func browser() throws {
+        let folder = makeTemporaryFolder("greenroom-page")
+        defer { removeTree(folder) }
+        let timeline = Self.timeline()
+        let file = try #require(fopen(folder + "/page.html", "w"))
+        fputs(TimelinePage.html(timeline), file)
+        fclose(file)
+        let command =
+            "/usr/bin/chromium --headless --no-sandbox --disable-gpu --user-data-dir=\(folder)/profile --dump-dom file://\(folder)/page.html 2>/dev/null"
+        let page = try #require(output(of: command))
+        let drawn = page.split(separator: "data-drawn=\"").dropFirst().first.flatMap { Int($0.prefix { $0.isNumber }) }
+        #expect(try #require(drawn) >= timeline.bars)
+    }
+
+    /// What a command of the shell prints.
+    private func output(of command: String) -> String? {
+        guard let pipe = popen(command, "r") else { return nil }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = fread(&buffer, 1, buffer.count, pipe)
+            if count == 0 { break }
+            text += buffer.prefix(count)
+        }
+        return pclose(pipe) == 0 ? String(decoding: text, as: UTF8.self) : nil
+    }
+}
+
+extension String {
+    func count(of text: String) -> Int { components(of: text) - 1 }
+    private func components(of text: String) -> Int { split(separator: text, omittingEmptySubsequences: false).count }
+}
