@@ -19,7 +19,8 @@ package struct Player {
     private var position: UInt64 = 0
     private var boot = ""
     private var clock: Int64?
-    private var begun: (boot: String, firstEvent: UInt64, clock: Int64?)?
+    /// What identifies the last file.
+    private var begun: (boot: String, firstEvent: UInt64, at: Instant?)?
     /// What cannot be played, in sentences.
     package private(set) var problems: [String] = []
     /// How many events were played.
@@ -39,8 +40,9 @@ package struct Player {
     /// Plays one file.
     package mutating func play(_ segment: Segment, _ listener: (Step) -> Void) {
         // The newest file may have been replaced, and kept, while the files were read.
-        if let begun, begun == (segment.boot, segment.firstEvent, segment.clock) { return }
-        begun = (segment.boot, segment.firstEvent, segment.clock)
+        let first = segment.events.first?.at
+        if let begun, begun == (segment.boot, segment.firstEvent, first) { return }
+        begun = (segment.boot, segment.firstEvent, first)
         let isContinued =
             core != nil && segment.boot == boot && segment.firstEvent > 0 && segment.firstEvent <= position
         if !isContinued {

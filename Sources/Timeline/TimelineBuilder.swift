@@ -216,6 +216,8 @@ package struct TimelineBuilder {
     /// The arrow from what made the app change its state.
     mutating func drawArrow(to app: AppID, _ at: Instant) {
         guard let cause = causes.removeValue(forKey: app), at - cause.at <= Self.longestCause else { return }
+        // Leaving the foreground is two changes.
+        if let last = timeline.arrows.last, last.from == cause.place, last.to == app.name, last.toTime == at { return }
         timeline.arrows.append(
             Timeline.Arrow(
                 from: cause.place, fromTime: cause.at, to: app.name, toTime: at, sentence: cause.sentence))

@@ -70,7 +70,7 @@ package enum TimelinePage {
         height += GAP;
         center('memory'); strip('bars', data.machine.levels, BAR, 'memory', b => levels[b.label]);
         strip('curve', data.machine.availableBytes, CURVE, 'available', '#7aa37a');
-        if (data.machine.stalls.length) strip('curve', data.machine.stalls, CURVE, 'stalled ‰', '#c98a8a');
+        if (data.machine.stalls.some(s => s[1])) strip('curve', data.machine.stalls, CURVE, 'stalled ‰', '#c98a8a');
         height += GAP;
         for (const app of data.apps) {
           center('app ' + app.app);
@@ -134,7 +134,7 @@ package enum TimelinePage {
             const end = i + 1 < s.items.length ? s.items[i + 1][0] : data.duration;
             if (end < from || at > to) return;
             const a = Math.max(LEFT, x(at)), w = Math.max(0.5, x(end) - a), h = value / most * (s.size - 3);
-            pen.fillRect(a, s.y + s.size - h, w, h);
+            pen.fillRect(a, s.y + s.size - h, w + 0.5, h);
             const text = s.name === 'stalled ‰' ? 'tasks stalled on memory in ' + value / 10 + '% of the time'
               : (s.name ? s.name + ' memory: ' : 'footprint: ') + size(value);
             boxes.push({x: a, y: s.y, w, h: s.size, item: {sentence: text}, start: at});

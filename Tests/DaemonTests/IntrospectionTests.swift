@@ -3,6 +3,7 @@ import Daemon
 import Glibc
 import LifecycleCore
 import Linux
+import Reports
 import Systemd
 import Testing
 

@@ -87,7 +87,7 @@ struct DamageTests {
     func restarted() {
         var story = Story()
         let first = story.recorder.file()
-        var second = Story()
+        var second = Story(start: .seconds(1000))
         let timeline = Story.timeline([first, second.recorder.file()])
         #expect(timeline.problems.isEmpty)
         #expect(timeline.lanes.first { $0.app == "web" }?.states.filter { $0.label == "launching" }.count == 2)

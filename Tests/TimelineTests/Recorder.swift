@@ -4,7 +4,7 @@ import LifecycleCore
 struct Recorder {
     static let version = "1.2.3"
     private(set) var core = LifecycleCore()
-    private(set) var now = Instant.origin + .seconds(100)
+    private(set) var now: Instant
     private(set) var events: [LoggedEvent] = []
     private var begun = LifecycleCore()
     private(set) var firstEvent: UInt64 = 0
@@ -43,6 +43,8 @@ struct Recorder {
         default: break
         }
     }
+
+    init(start: Duration) { now = .origin + start }
 
     /// Lets time pass, with all deadlines on the way.
     mutating func wait(_ time: Duration) {

@@ -3,12 +3,13 @@ import Timeline
 
 /// A recording with everything that a timeline shows.
 struct Story {
-    var recorder = Recorder()
+    var recorder: Recorder
     let web = AppID("web")!
     let feed = AppID("feed")!
     let stuck = AppID("stuck")!
 
-    init() {
+    init(start: Duration = .seconds(100)) {
+        recorder = Recorder(start: start)
         var worker = AppPolicy()
         worker.wakesOnTraffic = true
         worker.readiness = .notified
@@ -50,6 +51,7 @@ struct Story {
         }
         let input = Input(kind: .stream, pid: 1, descriptor: 5, bytes: 12, peer: "192.0.2.7:50123")
         recorder.send(.run(run, .inputArrived(attempt: attempt, input)))
+        recorder.send(.run(run, .wakeCompleted(.newData)))
     }
 
     /// Available memory falls below the critical threshold, and is normal again after that.
