@@ -6,7 +6,7 @@ package struct PerfettoTrace {
     private var bytes: [UInt8] = []
     private let timeline: Timeline
     private var nextTrack: UInt64 = 1
-    private var tracks: [Timeline.Place: UInt64] = [:]
+    private var tracks: [Timeline.Origin: UInt64] = [:]
     /// Events of all tracks. Those of the slices of a track are in their order, which writing by time keeps.
     private var events: [(at: Instant, packet: ProtobufWriter)] = []
 

@@ -98,7 +98,7 @@ package struct Segment: Sendable {
     }
 }
 
-/// Text of a file that anybody can have written, without control characters.
+/// Text of a damaged or foreign file, without control characters.
 private func printable(_ text: String) -> String {
     String(
         String.UnicodeScalarView(

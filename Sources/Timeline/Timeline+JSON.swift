@@ -56,7 +56,7 @@ extension Timeline {
     private func json(_ sample: Sample) -> JSONValue { .array([.integer(offset(sample.at)), integer(sample.value)]) }
 
     private func json(_ arrow: Arrow) -> JSONValue {
-        let (place, app): (String, JSONValue) =
+        let (origin, app): (String, JSONValue) =
             switch arrow.from {
             case .app(let name): ("app", .string(name))
             case .requests: ("requests", .null)
@@ -64,7 +64,7 @@ extension Timeline {
             case .memory: ("memory", .null)
             }
         return .object([
-            ("from", .string(place)), ("fromApp", app), ("fromAt", .integer(offset(arrow.fromTime))),
+            ("from", .string(origin)), ("fromApp", app), ("fromAt", .integer(offset(arrow.fromTime))),
             ("toApp", .string(arrow.to)), ("toAt", .integer(offset(arrow.toTime))),
             ("sentence", .string(arrow.sentence)),
         ])

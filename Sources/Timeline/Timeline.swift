@@ -42,7 +42,7 @@ package struct Timeline: Equatable, Sendable {
     }
 
     /// Where an arrow begins or ends.
-    package enum Place: Hashable, Sendable {
+    package enum Origin: Hashable, Sendable {
         case app(String)
         /// Users and clients outside all apps.
         case requests
@@ -53,7 +53,7 @@ package struct Timeline: Equatable, Sendable {
     }
 
     package struct Arrow: Equatable, Sendable {
-        package var from: Place
+        package var from: Origin
         package var fromTime: Instant
         package var to: String
         package var toTime: Instant

@@ -64,9 +64,9 @@ extension TimelineBuilder {
             openState(app, state, sentence, now)
         }
         if reason == .jetsam {
-            causes[app] = Cause(place: .memory, at: now, sentence: sentence)
+            causes[app] = Cause(origin: .memory, at: now, sentence: sentence)
         } else if reason == .displaced, case .requested(_, let other, _, _) = event, other != app {
-            causes[app] = Cause(place: .app(other.name), at: now, sentence: sentence)
+            causes[app] = Cause(origin: .app(other.name), at: now, sentence: sentence)
         }
         drawArrow(to: app, now)
     }

@@ -18,7 +18,7 @@ package struct TimelineBuilder {
     }
     /// What makes an app change its state, until it has.
     struct Cause {
-        var place: Timeline.Place
+        var origin: Timeline.Origin
         var at: Instant
         var sentence: String
     }
@@ -113,19 +113,19 @@ package struct TimelineBuilder {
         switch event {
         case .requested(_, let app, let request, let requester):
             let sentence = "\(request.words) of \(app), requested by \(requester.words)"
-            let place: Timeline.Place =
+            let origin: Timeline.Origin =
                 switch requester {
                 case .user, .app(nil): .requests
                 case .app(let by?): .app(by.name)
                 }
             timeline.requests.append(Timeline.Mark(at: now, kind: "request", sentence: sentence))
-            causes[app] = Cause(place: place, at: now, sentence: sentence)
+            causes[app] = Cause(origin: origin, at: now, sentence: sentence)
         case .run(let run, .inputArrived(_, let input)):
             guard let app = core.app(of: run) else { return }
-            causes[app] = Cause(place: .input, at: now, sentence: "\(app): \(InputStatus(input).phrase)")
+            causes[app] = Cause(origin: .input, at: now, sentence: "\(app): \(InputStatus(input).phrase)")
         case .socketsReady(let app, let input):
             causes[app] = Cause(
-                place: .input, at: now, sentence: "\(app): \(InputStatus(input).phrase), at a socket held for it")
+                origin: .input, at: now, sentence: "\(app): \(InputStatus(input).phrase), at a socket held for it")
         case .run(let run, .frozen(_, let memory, _)):
             if let app = core.app(of: run) { sample(app, memory, now) }
         case .run(let run, .sizeMeasured(let memory, _)), .run(let run, .footprintMeasured(_, let memory)):
@@ -217,9 +217,9 @@ package struct TimelineBuilder {
     mutating func drawArrow(to app: AppID, _ at: Instant) {
         guard let cause = causes.removeValue(forKey: app), at - cause.at <= Self.longestCause else { return }
         // Leaving the foreground is two changes.
-        if let last = timeline.arrows.last, last.from == cause.place, last.to == app.name, last.toTime == at { return }
+        if let last = timeline.arrows.last, last.from == cause.origin, last.to == app.name, last.toTime == at { return }
         timeline.arrows.append(
             Timeline.Arrow(
-                from: cause.place, fromTime: cause.at, to: app.name, toTime: at, sentence: cause.sentence))
+                from: cause.origin, fromTime: cause.at, to: app.name, toTime: at, sentence: cause.sentence))
     }
 }

@@ -9,7 +9,7 @@ package struct TimelineDrawing {
     private var text = ""
     private var y = Double(Self.top)
     /// The middle of each lane, for arrows.
-    private var centers: [Timeline.Place: Double] = [:]
+    private var centers: [Timeline.Origin: Double] = [:]
 
     /// A picture with more bars shows nothing, and takes a browser long to open.
     package static let maximumBars = 20_000

@@ -110,7 +110,7 @@ struct RecordingTests {
         #expect(stage.numbers == [1, 2, 3])
         let next = Recording(folder: stage.root + "/recording", limit: 64 << 20, journal: .quiet)
         let file = try MappedFile(at: stage.root + "/logbook", creating: Logbook.smallest)
-        #expect(next.keep(file, at: stage.root + "/logbook", end: 200))
+        #expect(next.add(file, at: stage.root + "/logbook", end: 200))
         #expect(stage.numbers == [1, 2, 3, 4])
         #expect(next.removeOldest() && stage.numbers == [2, 3, 4])
     }
@@ -124,12 +124,12 @@ struct RecordingTests {
         try #require(mount("tmpfs", folder, "tmpfs", 0, "size=1m") == 0)
         defer { _ = detach(folder) }
         let recording = Recording(folder: folder + "/recording", limit: 64 << 20, journal: .quiet)
-        func keep() throws -> Bool {
+        func addFile() throws -> Bool {
             // Once it is no longer mapped its space is free when it is removed.
-            recording.keep(
+            recording.add(
                 try MappedFile(at: folder + "/old", creating: 512 << 10), at: folder + "/old", end: 512 << 10)
         }
-        #expect(try keep())
+        #expect(try addFile())
         let logbook = Logbook(path: folder + "/logbook", journal: .quiet, recording: recording)
         logbook.create(LifecycleCore(), records: [:])
         defer { MappedFile.stopCountingOwnEnd() }

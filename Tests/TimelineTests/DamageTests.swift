@@ -66,7 +66,7 @@ struct DamageTests {
         #expect(Self.problems([file]) == ["1: file format 7, expected 2"])
     }
 
-    @Test("a clock that is set between two files is told")
+    @Test("a clock that is set between two files is reported")
     func clocks() {
         var story = Story()
         let first = story.recorder.file(clock: 1_000_000_000)

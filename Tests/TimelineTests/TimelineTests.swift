@@ -45,7 +45,7 @@ struct TimelineTests {
         var story = Story()
         story.runOutOfMemory()
         let timeline = Story.timeline([story.recorder.file()])
-        func arrows(_ from: Timeline.Place) -> [Timeline.Arrow] { timeline.arrows.filter { $0.from == from } }
+        func arrows(_ from: Timeline.Origin) -> [Timeline.Arrow] { timeline.arrows.filter { $0.from == from } }
         #expect(arrows(.requests).map(\.to) == ["web", "feed", "stuck"])
         let wake = try #require(arrows(.input).first)
         #expect(wake.to == "web" && wake.sentence.contains("192.0.2.7:50123") && wake.fromTime <= wake.toTime)

@@ -278,7 +278,7 @@ final class Logbook {
 
     /// Removes the file: all apps have ended.
     func remove() {
-        if let file { recording?.keep(file, at: path, end: publishedEnd) }
+        if let file { recording?.add(file, at: path, end: publishedEnd) }
         file = nil
         compaction = nil
         isIncomplete = false
@@ -401,7 +401,7 @@ final class Logbook {
         snapshotEnd = compaction.snapshotEnd
         if isRecovering { file.countOwnEnd(at: Word.fatalities) }
         endGap()
-        if let before, recording?.keep(before, at: path + ".new", end: beforeEnd) ?? false {
+        if let before, recording?.add(before, at: path + ".new", end: beforeEnd) ?? false {
             spareReserved = min(spareSize, Self.growth)
             reserve(spareReserved)
         } else {

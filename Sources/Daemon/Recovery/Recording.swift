@@ -44,12 +44,12 @@ final class Recording {
     ///   - end: where its entries end.
     /// - Returns: whether it is in the folder, or removed because it is too large.
     @discardableResult
-    func keep(_ file: MappedFile, at path: String, end: Int) -> Bool {
+    func add(_ file: MappedFile, at path: String, end: Int) -> Bool {
         guard limit > 0 else { return false }
         list()
         let number = (segments.last?.number ?? 0) + 1
         do {
-            try createDirectories(at: folder, mode: 0o700)
+            if !exists(at: folder) { try createDirectories(at: folder, mode: 0o700) }
             file.publish(Self.clock(), at: LogbookFormat.Word.lastClock)
             try file.shrink(to: end)
             try checkErrno(rename(path, name(number)), "rename", name(number))
