@@ -60,7 +60,7 @@ package struct Segment: Sendable {
         } catch {
             throw Problem(sentence: "\(name): byte \(Word.entries): the snapshot cannot be read: \(error)")
         }
-        readEvents(&entries)
+        readEvents(&entries, isCut: length > UInt64(published))
         let handled = word(Word.progress) >> LogbookFormat.effectBits
         if problem == nil, length > UInt64(published) {
             problem = "\(name) is cut at byte \(bytes.count): what follows is missing"
@@ -73,10 +73,12 @@ package struct Segment: Sendable {
     private static func clock(_ word: UInt64) -> Int64? { word == 0 ? nil : Int64(bitPattern: word) }
 
     /// Reads events up to the first entry that is damaged: without that one, those that follow would lead to other states.
-    private mutating func readEvents(_ entries: inout LogbookEntries) {
+    private mutating func readEvents(_ entries: inout LogbookEntries, isCut: Bool) {
         while !entries.isAtEnd {
             let offset = entries.offset
             guard let entry = entries.next() else {
+                // The last entry of a file that is cut is not damaged.
+                if isCut, !entries.skip() { return }
                 problem =
                     "\(name): byte \(offset): the entry is damaged; the events that follow in this file are left out"
                 return
