@@ -79,7 +79,7 @@ let package = Package(
         // The sentences of what happened, for the log and for pictures of a recording.
         library("Reports", ["LifecycleCore", "Systemd", "Control"]),
         // A recording as lanes, bars and arrows. No I/O.
-        library("Timeline", ["LifecycleCore", "Systemd", "JSON", "Control", "Reports"]),
+        library("Timeline", ["LifecycleCore", "JSON", "Control", "Reports"]),
 
         // The daemon, the app library and the programs.
         library(
@@ -98,7 +98,7 @@ let package = Package(
         program("greenroom-bench", ["LifecycleSimulator", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         program(
             "greenroomctl",
-            ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control", "Reports", "Timeline"]),
+            ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control", "Timeline"]),
         // A program of its own, so that greenroomctl does not load ncurses.
         program("greenroom-top", ["LifecycleCore", "Posix", "Linux", "Systemd", "Control", "CNcurses"]),
 
@@ -132,7 +132,7 @@ let package = Package(
                 "greenroomctl", "greenroom-top", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore",
                 "TestKit",
             ]),
-        tests("TimelineTests", ["Timeline", "JSON", "LifecycleCore", "LifecycleSimulator", "TestKit"]),
+        tests("TimelineTests", ["Timeline", "JSON", "LifecycleCore", "TestKit"]),
         tests("BenchTests", ["greenroom-bench", "JSON"]),
         tests("MetricsTests", ["Metrics", "Control", "TestKit"]),
         tests("TopTests", ["greenroom-top", "greenroomctl", "CNcurses", "Control", "Systemd"]),
