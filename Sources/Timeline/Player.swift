@@ -25,6 +25,8 @@ package struct Player {
     package private(set) var problems: [String] = []
     /// How many events were played.
     package private(set) var events = 0
+    /// How many files could be played, at least in part.
+    package private(set) var files = 0
 
     /// Sentences beyond these are counted only.
     private static let maximumProblems = 100
@@ -43,6 +45,7 @@ package struct Player {
         let first = segment.events.first?.at
         if let begun, begun == (segment.boot, segment.firstEvent, first) { return }
         begun = (segment.boot, segment.firstEvent, first)
+        files += 1
         let isContinued =
             core != nil && segment.boot == boot && segment.firstEvent > 0 && segment.firstEvent <= position
         if !isContinued {

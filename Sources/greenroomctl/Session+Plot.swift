@@ -111,6 +111,7 @@ extension Session {
                 "\(escaped(given[0])) has no recording.",
                 hint: "The daemon keeps one if TraceSize= in greenroom.conf is not 0.")
         }
+        guard player.files > 0 else { throw Failure(escaped(player.problems.first ?? "Nothing could be read") + ".") }
         return player
     }
 

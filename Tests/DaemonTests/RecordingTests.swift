@@ -164,6 +164,9 @@ struct RecordingTests {
         let replay = try run("--json", "replay", "--jetsam-order", "lru")
         #expect(replay["decisions"]?.arrayValue == [] && replay["order"]?.stringValue == "lru")
         #expect((replay["events"]?.integerValue ?? 0) > 10)
+        let foreign = try runToEnd(["plot", "--svg", "--file", second.config + "/apps/photos.app"], second)
+        #expect(
+            foreign.status == .exited(1) && foreign.output.contains("photos.app is not a recording of greenroomd.\n"))
         // The state is known where the recording ends.
         second.crash()
         let offline = try runToEnd(["--json", "plot", "--file", second.runtime], second)
