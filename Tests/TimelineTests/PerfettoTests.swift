@@ -1,4 +1,7 @@
+import Glibc
+import JSON
 import LifecycleCore
+import TestKit
 import Testing
 
 @testable import Timeline
@@ -99,5 +102,32 @@ struct PerfettoTests {
         let web = try #require(names.first { $0.value == "web" }?.key)
         let states = events.filter { $0.track == web && $0.type == 1 && $0.name != "run" }.map(\.name)
         #expect(states == timeline.lanes.last?.states.map(\.label))
+    }
+
+    /// A Python that has Perfetto's classes (pip install perfetto): `GREENROOM_PERFETTO_PYTHON`, or `python3`.
+    private static let python = getenv("GREENROOM_PERFETTO_PYTHON").map { String(cString: $0) } ?? "python3"
+    private static let hasClasses = system("\(python) -c 'import perfetto.protos' 2>/dev/null") == 0
+
+    @Test(
+        "Perfetto's own classes read the same as the document has",
+        .enabled(if: hasClasses, "Perfetto's classes are not installed"))
+    func classes() throws {
+        var story = Story()
+        story.runOutOfMemory()
+        let timeline = Story.timeline([story.recorder.file()])
+        let folder = makeTemporaryFolder("greenroom-perfetto")
+        defer { removeTree(folder) }
+        var trace = PerfettoTrace(timeline)
+        for (name, bytes) in [
+            ("trace", trace.serialized()), ("json", Array(timeline.json.serialized(pretty: false).utf8)),
+        ] {
+            let file = try #require(fopen("\(folder)/\(name)", "w"))
+            #expect(fwrite(bytes, 1, bytes.count, file) == bytes.count)
+            fclose(file)
+        }
+        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        #expect(
+            system("\(Self.python) /\(root)/Tests/perfetto/check \(folder)/trace \(folder)/json >\(folder)/output") == 0
+        )
     }
 }
