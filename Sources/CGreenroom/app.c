@@ -358,10 +358,11 @@ PUBLIC int greenroom_set_status(greenroom_app *app, const char *text) {
     return r;
 }
 
-static int set_summary(greenroom_app *app, const char *text, bool is_async, greenroom_reply_handler_t reply, void *userdata) {
+static int call_with_text(greenroom_app *app, const char *member, const char *text, bool is_async,
+                          greenroom_reply_handler_t reply, void *userdata) {
     if (!app)
         return -EINVAL;
-    struct call *call = call_new(app, "SetStateSummary", ARGUMENTS_TEXT, VALUES_NONE);
+    struct call *call = call_new(app, member, ARGUMENTS_TEXT, VALUES_NONE);
     if (!call)
         return fail_memory(app);
     int r = call_set_text(call, text);
@@ -372,10 +373,20 @@ static int set_summary(greenroom_app *app, const char *text, bool is_async, gree
     return call_finish(call, is_async, reply, userdata);
 }
 
-PUBLIC int greenroom_set_summary(greenroom_app *app, const char *text) { return set_summary(app, text, false, NULL, NULL); }
+PUBLIC int greenroom_set_summary(greenroom_app *app, const char *text) {
+    return call_with_text(app, "SetStateSummary", text, false, NULL, NULL);
+}
 
 PUBLIC int greenroom_set_summary_async(greenroom_app *app, const char *text, greenroom_reply_handler_t reply, void *userdata) {
-    return set_summary(app, text, true, reply, userdata);
+    return call_with_text(app, "SetStateSummary", text, true, reply, userdata);
+}
+
+PUBLIC int greenroom_begin_mode(greenroom_app *app, const char *mode) {
+    return call_with_text(app, "BeginMode", mode, false, NULL, NULL);
+}
+
+PUBLIC int greenroom_end_mode(greenroom_app *app, const char *mode) {
+    return call_with_text(app, "EndMode", mode, false, NULL, NULL);
 }
 
 PUBLIC int greenroom_heartbeat(greenroom_app *app) {

@@ -84,7 +84,7 @@ extension App {
     public func setIdle(_ isIdle: Bool = true) { connection.report { _ = greenroom_set_idle($0, isIdle ? 1 : 0) } }
 
     /// Calls a function of the C library that waits for greenroomd.
-    private func call(
+    func call(
         _ body: @escaping @Sendable (_ library: OpaquePointer) -> Int32
     ) throws(GreenroomError) {
         let result = connection.perform { library -> Result<Void, GreenroomError> in

@@ -49,6 +49,14 @@ static int push(greenroom_app *app, const char *payload) {
         say(app, "task");
         greenroom_task_end(task);
     }
+    if (strcmp(payload, "mode") == 0) {
+        if (greenroom_begin_mode(app, "audio") < 0) {
+            say(app, "no mode: %s", greenroom_last_error(app));
+            return GREENROOM_FAILED;
+        }
+        say(app, "mode");
+        greenroom_end_mode(app, "audio");
+    }
     if (strcmp(payload, "large") == 0)
         say(app, "%0100000d", 0);
     return strcmp(payload, "none") == 0 ? GREENROOM_NO_DATA : GREENROOM_NEW_DATA;

@@ -67,6 +67,13 @@ def push(payload):
         except greenroom.Refused as error:
             say(f"no task: {error}")
             return greenroom.Result.FAILED
+    if payload == "mode":
+        try:
+            with app.mode("audio"), app.mode("audio"):
+                say("mode")
+        except greenroom.Refused as error:
+            say(f"no mode: {error}")
+            return greenroom.Result.FAILED
     if payload == "large":
         say("x" * 100_000)
     return payload != "none"

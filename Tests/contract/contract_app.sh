@@ -23,6 +23,15 @@ push() {
             result=failed
         }
         ;;
+    mode)
+        if problem=$("$greenroomctl" app mode audio yes 2>&1); then
+            say mode
+            "$greenroomctl" app mode audio no
+        else
+            say "no mode: ${problem#greenroomctl: }"
+            result=failed
+        fi
+        ;;
     large) say "$(printf %0100000d 0 | tr 0 x)" ;;
     none) result=no-data ;;
     esac

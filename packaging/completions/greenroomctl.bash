@@ -131,9 +131,10 @@ _greenroomctl() {
         help) words=$verbs ;;
         app)
             case $operands:$first in
-            0:*) words='events wait answer task remaining save restore status summary idle launch' ;;
+            0:*) words='events wait answer task mode remaining save restore status summary idle launch' ;;
             *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume' ;;
-            1:idle) words='yes no' ;;
+            1:idle | 2:mode) words='yes no' ;;
+            1:mode) words='audio recording call location accessory processing' ;;
             1:launch) words='app state reason url first summary end endCode' ;;
             1:save | 1:restore | [2-9]:task)
                 compopt -o filenames 2>/dev/null

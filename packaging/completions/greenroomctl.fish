@@ -83,8 +83,8 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from resume' -a '(__greenroo
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -a '(__greenroomctl_apps "[^n]\S*")'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipt' -a '(__greenroomctl_receipts)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
-complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task remaining save restore status summary idle launch' \
-    -a 'events wait answer task remaining save restore status summary idle launch'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode remaining save restore status summary idle launch' \
+    -a 'events wait answer task mode remaining save restore status summary idle launch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from events wait' \
     -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore task' -F

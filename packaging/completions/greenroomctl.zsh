@@ -155,10 +155,11 @@ _greenroomctl() {
             _arguments $common '--after=[the last event that was handled]:serial' '--timeout=[give up after this time]:time' \
                 '--answer=[answer this event once the task is open]:serial' \
                 '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
-                '1:command:(events wait answer task remaining save restore status summary idle launch)' \
+                '1:command:(events wait answer task mode remaining save restore status summary idle launch)' \
                 '*:argument:{ case $line[1] in
                     events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume ;;
                     idle) compadd yes no ;;
+                    mode) compadd audio recording call location accessory processing yes no ;;
                     launch) compadd app state reason url first summary end endCode ;;
                     save | restore | task) _files ;;
                     esac }'

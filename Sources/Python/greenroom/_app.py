@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import inspect
 import json
 import logging
@@ -14,7 +15,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 from . import _storage, _wire
@@ -61,6 +62,9 @@ class App:
         self._arrived: asyncio.Event | None = None
         self._wakes: set[asyncio.Task[None]] = set()
         self._tasks: dict[str, Task] = {}
+        # How many blocks of `mode()` are open, by mode.
+        self._modes: dict[str, int] = {}
+        self._mode_lock = threading.Lock()
         # The serial of the last event that was received: what a new connection need not repeat. 0: none, not even a launch.
         self._last = 0
 
@@ -367,6 +371,27 @@ class App:
     def remaining_time(self) -> float:
         """The background time in seconds: infinite in the foreground, and without Greenroom."""
         return seconds(self._call("RemainingTime").body) if self.in_greenroom else math.inf
+
+    # ---- Modes
+
+    @contextlib.contextmanager
+    def mode(self, name: str) -> Iterator[None]:
+        """A background mode, for `with`: the app is not suspended while it is on.
+
+        The manifest declares it (BackgroundModes=): "audio", "recording", "call", "location", "accessory" or "processing". Unlike a
+        task it has no time limit. Several blocks of one mode may overlap. Raises Refused with the reason if it is refused.
+        """
+        with self._mode_lock:
+            if not self._modes.get(name) and self.in_greenroom:
+                self._call("BeginMode", "s", [name])
+            self._modes[name] = self._modes.get(name, 0) + 1
+        try:
+            yield
+        finally:
+            with self._mode_lock:
+                self._modes[name] -= 1
+                if not self._modes[name] and self.in_greenroom:
+                    self._send("EndMode", "s", [name])
 
     # ---- What the app says about itself
 

@@ -3,7 +3,7 @@ import Manifest
 
 /// The commands of `app`, for the processes of an app.
 enum AppCommand: String, CaseIterable {
-    case events, wait, answer, task, remaining, save, restore, status, summary, idle, launch
+    case events, wait, answer, task, mode, remaining, save, restore, status, summary, idle, launch
 
     /// The arguments in the usage line.
     var usage: String {
@@ -17,6 +17,7 @@ enum AppCommand: String, CaseIterable {
         case .restore: "[FILE|-]"
         case .status, .summary: "TEXT"
         case .idle: "yes|no"
+        case .mode: "MODE yes|no"
         case .launch: "[KEY]"
         }
     }
@@ -32,6 +33,7 @@ enum AppCommand: String, CaseIterable {
         case .restore: "Print the restoration state that was kept"
         case .status: "Set the status text"
         case .summary: "Keep one line about the state for the next launch"
+        case .mode: "Begin or end a background mode"
         case .idle: "Say whether the app has nothing to do"
         case .launch: "Print why the app was launched, and how it ended last"
         }
@@ -43,6 +45,7 @@ enum AppCommand: String, CaseIterable {
         case .events, .wait: 0...Int.max
         case .answer, .save, .status, .summary, .idle: 1...1
         case .task: 2...Int.max
+        case .mode: 2...2
         case .remaining: 0...0
         case .restore, .launch: 0...1
         }
@@ -54,6 +57,7 @@ enum AppCommand: String, CaseIterable {
         case .save: "FILE"
         case .status, .summary: "TEXT"
         case .idle: "yes or no"
+        case .mode: "MODE, yes or no"
         case .task, .events, .wait, .remaining, .restore, .launch: "NAME -- COMMAND…"
         }
     }
@@ -64,7 +68,7 @@ enum AppCommand: String, CaseIterable {
         case .wait: [.after, .timeout]
         case .answer: [.result]
         case .task: [.answer]
-        case .remaining, .save, .restore, .status, .summary, .idle, .launch: []
+        case .mode, .remaining, .save, .restore, .status, .summary, .idle, .launch: []
         }
     }
 
@@ -98,15 +102,23 @@ enum AppCommand: String, CaseIterable {
             }
         case .answer:
             return UInt64(rest[0]) == nil ? "\(name): invalid serial '\(escaped(rest[0]))'; expected a number" : nil
-        case .idle:
-            return ["yes", "no"].contains(rest[0])
-                ? nil : "\(name): invalid value '\(escaped(rest[0]))'; expected yes or no"
+        case .mode:
+            let modes = BackgroundModes.named.filter { BackgroundModes.assertable.contains($0.mode) }.map(\.name)
+            guard modes.contains(rest[0]) else {
+                return "\(name): unknown mode '\(escaped(rest[0]))'" + Self.expectation(rest[0], modes)
+            }
+            return Self.problem(ofSwitch: rest[1], name)
+        case .idle: return Self.problem(ofSwitch: rest[0], name)
         case .launch:
             return rest.first { !AppLaunch.keys.contains($0) }.map {
                 "\(name): unknown key '\(escaped($0))'" + Self.expectation($0, AppLaunch.keys)
             }
         case .task, .remaining, .save, .restore, .status, .summary: return nil
         }
+    }
+
+    private static func problem(ofSwitch word: String, _ name: String) -> String? {
+        ["yes", "no"].contains(word) ? nil : "\(name): invalid value '\(escaped(word))'; expected yes or no"
     }
 
     private static func problem(ofOptions given: [Option: String]) -> String? {

@@ -39,6 +39,7 @@ extension Session {
         case .restore: return try restore(client, rest.first ?? "-")
         case .status: try client.call("SetStatus", [.string(rest[0])])
         case .summary: try client.call("SetStateSummary", [.string(rest[0])])
+        case .mode: try client.call(rest[1] == "yes" ? "BeginMode" : "EndMode", [.string(rest[0])])
         case .idle: try hint(isIdle: rest[0] == "yes")
         case .launch: try launch(client, rest.first)
         }

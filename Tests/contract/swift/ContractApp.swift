@@ -34,6 +34,15 @@ final class ContractApp: AppDelegate {
 
     func didReceivePush(_ push: Wake) throws -> WakeResult {
         switch push.payload {
+        case "mode":
+            do {
+                try app.beginMode(.audio)
+                say("mode")
+                try app.endMode(.audio)
+            } catch {
+                say("no mode: \(error)")
+                return .failed
+            }
         case "task":
             do {
                 try app.withBackgroundTask(named: "push") { _ in say("task") }
