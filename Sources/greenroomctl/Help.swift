@@ -14,7 +14,7 @@ enum Help {
             Query and control the lifecycle of apps. Without VERB, show the daemon as a whole.
 
             Query:
-            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top, .plot, .replay]))
+            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Instances of templates (worker@.app):
@@ -55,6 +55,7 @@ enum Help {
         case .enable, .disable: templateDetails(verb)
         case .pressure, .initialize, .edit, .verify, .reload, .reexec, .doctor: daemonDetails(verb)
         case .plot, .replay: recordingDetails(verb)
+        case .savings: savingsDetails
         case .app: appDetails
         case .help, .snapshot: nil
         }
@@ -132,6 +133,16 @@ enum Help {
 
         The key '?' shows the keys. States change as they happen; deadlines and tasks count down. An action needs the same
         permission as the verb. If the daemon is replaced or restarted, top connects again.
+        """
+    }
+
+    private static var savingsDetails: String {
+        """
+          --file PATH             A file of the recording, or a folder of them, instead of the daemon's
+
+        It counts what was recorded (TraceSize= in greenroom.conf). IDLE MEMORY is the footprint of the app while it slept, as
+        an average over the recorded time: what can be swapped out, or is free after a jetsam kill. WOKEN BY names the kind
+        of input, or the reason.
         """
     }
 

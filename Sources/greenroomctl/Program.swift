@@ -74,6 +74,7 @@ struct Session {
         case .reexec: try reexec()
         case .plot: try plot()
         case .replay: try replay()
+        case .savings: try savings()
         case .app: try app()
         case .help: 0
         case .log: try log()

@@ -125,7 +125,7 @@ extension Session {
         case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .top, .pressure,
             .initialize,
             .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
-            .replay:
+            .replay, .savings:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

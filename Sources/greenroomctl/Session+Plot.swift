@@ -84,6 +84,27 @@ extension Session {
         return 0
     }
 
+    func savings() throws(Failure) -> Int32 {
+        var account = SleepAccount()
+        let player = try play(invocation.options[.file].map { [$0] } ?? []) { account.take($0) }
+        account.finish()
+        for word in apps where !account.apps.keys.contains(where: { isMatch($0.name, word) }) {
+            guard isPattern(word) else { throw Failure("The recording has nothing of '\(escaped(word))'.") }
+            reportUnmatched(word)
+        }
+        let names = apps
+        let document = SavingsDocument(account, problems: player.problems) { app in
+            names.isEmpty || names.contains { isMatch(app.name, $0) }
+        }
+        if wantsJSON {
+            try show(document.json)
+        } else {
+            for problem in player.problems { warn(escaped(problem)) }
+            try show(document.text(self))
+        }
+        return 0
+    }
+
     // MARK: Files
 
     /// No file of the recording is larger: the logbook is replaced long before.

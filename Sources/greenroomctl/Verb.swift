@@ -9,7 +9,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// `init`, which is no name for a case.
     case initialize = "init"
     case edit, verify, reload, reexec, doctor
-    case plot, replay
+    case plot, replay, savings
     case app
     case help
     // Not implemented.
@@ -45,6 +45,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .log: "[APP…] [-f] [-n N] [--since TIME]"
         case .plot: "[APP…] [--since TIME] [--file PATH] --svg|--html|--perfetto|--json"
         case .replay: "[FILE…] [--jetsam-order ORDER]"
+        case .savings: "[APP…] [--file PATH]"
         case .app: "COMMAND …"
         }
     }
@@ -57,7 +58,7 @@ package enum Verb: String, CaseIterable, Sendable {
             usage
         case .app: usage
         case .top: ""
-        case .list, .status, .idle, .show, .receipts, .log, .plot: "[APP…]"
+        case .list, .status, .idle, .show, .receipts, .log, .plot, .savings: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push, .edit: "APP"
         case .send: "APP KIND"
@@ -72,7 +73,7 @@ package enum Verb: String, CaseIterable, Sendable {
     var operands: ClosedRange<Int> {
         switch self {
         case .reload, .reexec, .doctor, .top: 0...0
-        case .list, .status, .show, .idle, .watch, .receipts, .log, .plot, .replay: 0...Int.max
+        case .list, .status, .show, .idle, .watch, .receipts, .log, .plot, .replay, .savings: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot, .edit: 1...1
         case .explain, .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart,
@@ -92,7 +93,7 @@ package enum Verb: String, CaseIterable, Sendable {
         switch self {
         case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate,
             .background,
-            .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot:
+            .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
         case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .help, .top, .replay: 0
@@ -133,6 +134,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .reload: "Reload all manifests and the configuration"
         case .plot: "Draw what was recorded: a lane for each app, with states, deadlines, tasks and wakes"
         case .replay: "Show which apps were killed for memory, and which another JetsamOrder= would have killed"
+        case .savings: "Show how long apps slept, what woke them, and how much memory lay idle"
         case .app: "Inside an app: wait for events, begin tasks, keep the state"
         case .help: "Show this help, or the help of a verb"
         case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
@@ -242,7 +244,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .remove: [.terminate]
         case .lines: [.receipts, .log]
         case .since: [.receipts, .log, .plot]
-        case .svg, .html, .perfetto, .file: [.plot]
+        case .svg, .html, .perfetto: [.plot]
+        case .file: [.plot, .savings]
         case .jetsamOrder: [.replay]
         case .verbose: [.status, .idle, .watch]
         case .follow: [.log]

@@ -164,6 +164,9 @@ struct RecordingTests {
         let replay = try run("--json", "replay", "--jetsam-order", "lru")
         #expect(replay["decisions"]?.arrayValue == [] && replay["order"]?.stringValue == "lru")
         #expect((replay["events"]?.integerValue ?? 0) > 10)
+        let savings = try run("--json", "savings", "photos")["apps"]?.arrayValue ?? []
+        #expect(savings.count == 1 && savings.first?["sleeps"]?.integerValue == 1)
+        #expect((savings.first?["asleepSeconds"]?.numberValue ?? 0) > 0)
         let foreign = try runToEnd(["plot", "--svg", "--file", second.config + "/apps/photos.app"], second)
         #expect(
             foreign.status == .exited(1) && foreign.output.contains("photos.app is not a recording of greenroomd.\n"))

@@ -99,6 +99,7 @@ _greenroomctl() {
         top) words+=' --interval --sort --batch --count' ;;
         plot) words+=' --svg --html --perfetto --since --file' ;;
         replay) words+=' --jetsam-order' ;;
+        savings) words+=' --file' ;;
         watch | status | idle) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
@@ -106,11 +107,11 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle cat receipts receipt log watch top plot replay launch activate background interrupt
+        local verbs='list status explain show is-active idle cat receipts receipt log watch top plot replay savings launch activate background interrupt
             resume terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
-        list | status | explain | show | is-active | idle | cat | receipts | log | watch | plot | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
+        list | status | explain | show | is-active | idle | cat | receipts | log | watch | plot | savings | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
         # Only apps in a state in which the verb changes something.
         activate) words=$(__greenroomctl_query '[!a]*' list) ;;
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status explain show is-active idle cat receipts receipt log watch top plot replay launch activate background interrupt resume \
+set -l verbs list status explain show is-active idle cat receipts receipt log watch top plot replay savings launch activate background interrupt resume \
     terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -51,6 +51,7 @@ complete -c greenroomctl -n $none -a log -d 'Show the journal of an app'
 complete -c greenroomctl -n $none -a watch -d 'Print events as they happen'
 complete -c greenroomctl -n $none -a top -d 'Show all apps live, and act on one of them'
 complete -c greenroomctl -n $none -a plot -d 'Draw what was recorded'
+complete -c greenroomctl -n $none -a savings -d 'Show how long apps slept, and what woke them'
 complete -c greenroomctl -n $none -a replay -d 'Show which apps were killed for memory, and which others would have been'
 complete -c greenroomctl -n $none -a launch -d 'Launch an app'
 complete -c greenroomctl -n $none -a activate -d 'Bring an app to the foreground'
@@ -74,7 +75,7 @@ complete -c greenroomctl -n $none -a doctor -d 'Show what the machine lacks'
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle cat receipts log watch plot launch restart push send open enable disable edit' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle cat receipts log watch plot savings launch restart push send open enable disable edit' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -121,7 +122,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log plot' -l s
 complete -c greenroomctl -n '__fish_seen_subcommand_from plot' -l svg -d 'A picture'
 complete -c greenroomctl -n '__fish_seen_subcommand_from plot' -l html -d 'A page with zoom'
 complete -c greenroomctl -n '__fish_seen_subcommand_from plot' -l perfetto -d 'A trace for ui.perfetto.dev'
-complete -c greenroomctl -n '__fish_seen_subcommand_from plot' -l file -rF -d 'A file of the recording, or a folder of them'
+complete -c greenroomctl -n '__fish_seen_subcommand_from plot savings' -l file -rF -d 'A file of the recording, or a folder of them'
 complete -c greenroomctl -n '__fish_seen_subcommand_from replay' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from replay' -l jetsam-order -x -a 'largest lru balanced' -d 'The other order'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background interrupt resume terminate push send open' \

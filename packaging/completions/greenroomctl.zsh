@@ -63,6 +63,7 @@ _greenroomctl() {
         'watch:print events as they happen'
         'top:show all apps live, and act on one of them'
         'plot:draw what was recorded'
+        'savings:show how long apps slept, and what woke them'
         'replay:show which apps were killed for memory, and which others would have been'
         'launch:launch an app'
         'activate:bring an app to the foreground'
@@ -119,6 +120,7 @@ _greenroomctl() {
             _arguments $common '--svg[a picture]' '--html[a page with zoom]' '--perfetto[a trace for ui.perfetto.dev]' $since \
                 '--file=[a file of the recording, or a folder of them]:file:_files' '*:app:_greenroomctl_apps'
             ;;
+        savings) _arguments $common '--file=[a file of the recording, or a folder of them]:file:_files' '*:app:_greenroomctl_apps' ;;
         replay) _arguments $common '--jetsam-order=[the other order]:order:(largest lru balanced)' '*:file:_files' ;;
         launch)
             _arguments $common $block $setenv '--background[launch into the background]' '--url=[URL to open]:url:_urls' \

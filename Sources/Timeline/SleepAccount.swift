@@ -1,0 +1,102 @@
+package import LifecycleCore
+
+/// How long apps slept in a recorded span, what woke them, and how much memory lay idle meanwhile: what `savings` shows.
+package struct SleepAccount {
+    package struct App: Equatable, Sendable {
+        /// How long it had a process.
+        package var running = Duration.zero
+        package var asleep = Duration.zero
+        /// How often it was suspended.
+        package var sleeps = 0
+        /// What ended its sleep, and how often: a kind of input, or the reason of the change of state.
+        package var wakes: [String: Int] = [:]
+        /// Its footprint while it slept, in bytes times seconds.
+        package var idleMemory = 0.0
+        /// How often it was ended to free memory: by jetsam, or after `UnloadAfterSec=`.
+        package var ends = 0
+
+        package init() {}
+    }
+
+    private struct Progress {
+        var state: AppState
+        var since: Instant
+        /// The footprint in bytes, while it sleeps.
+        var footprint: UInt64 = 0
+    }
+
+    package private(set) var apps: [AppID: App] = [:]
+    /// The recorded time, without gaps.
+    package private(set) var span = Duration.zero
+    private var progress: [AppID: Progress] = [:]
+    private var began: Instant?
+    private var last = Instant.origin
+
+    package init() {}
+
+    package mutating func take(_ step: Player.Step) {
+        switch step {
+        case .began(let core, let at, clock: _):
+            close()
+            began = at
+            last = at
+            for id in core.appIDs {
+                guard let view = core.view(of: id, at: at), view.state != .notRunning else { continue }
+                progress[id] = Progress(state: view.state, since: at, footprint: view.memory)
+            }
+        case .event: break
+        case .handled(let logged, let effects, let core):
+            last = max(last, logged.at)
+            for case .report(.stateChanged(let app, let from, let to, let reason)) in effects {
+                changed(app, from, to, Self.cause(of: app, reason, effects), core, logged.at)
+            }
+        }
+    }
+
+    /// Counts what lasts at the end.
+    package mutating func finish() { close() }
+
+    private mutating func close() {
+        for app in progress.keys { count(app, last) }
+        progress = [:]
+        if let began { span += last - began }
+        began = nil
+    }
+
+    private mutating func changed(
+        _ app: AppID, _ from: AppState, _ to: AppState, _ cause: String, _ core: LifecycleCore, _ now: Instant
+    ) {
+        count(app, now)
+        if to == .suspended { apps[app, default: App()].sleeps += 1 }
+        if to == .terminating || to == .notRunning {
+            if from == .suspended, cause == StateReason.jetsam.rawValue || cause == StateReason.unloaded.rawValue {
+                apps[app, default: App()].ends += 1
+            }
+        } else if from == .suspended {
+            apps[app, default: App()].wakes[cause, default: 0] += 1
+        }
+        progress[app] =
+            to == .notRunning
+            ? nil : Progress(state: to, since: now, footprint: core.view(of: app, at: now)?.memory ?? 0)
+    }
+
+    /// Counts the time since the last change of state.
+    private mutating func count(_ app: AppID, _ now: Instant) {
+        guard let step = progress[app] else { return }
+        let time = now - step.since
+        apps[app, default: App()].running += time
+        if step.state == .suspended {
+            apps[app, default: App()].asleep += time
+            apps[app, default: App()].idleMemory += Double(step.footprint) * (time / .seconds(1))
+        }
+        progress[app]?.since = now
+    }
+
+    /// The kind of the input that has woken it, or the reason.
+    private static func cause(of app: AppID, _ reason: StateReason, _ effects: [Effect]) -> String {
+        if reason == .woken {
+            for case .report(.inputArrived(app, let input)) in effects { return input.kind.rawValue }
+        }
+        return reason.rawValue
+    }
+}
