@@ -9,6 +9,12 @@ struct HeldMode: Hashable, Sendable {
     var kind: Kind
     var began: Instant
 
+    static func asserted(_ modes: [HeldMode]) -> BackgroundModes {
+        var all: BackgroundModes = []
+        for mode in modes { all.formUnion(mode.asserted ?? []) }
+        return all
+    }
+
     /// The mode, if the app asserts it.
     var asserted: BackgroundModes? {
         if case .asserted(let mode) = kind { mode } else { nil }

@@ -81,7 +81,6 @@ extension LifecycleCore {
     @inline(__always)
     func asserts(_ index: Int, _ mode: BackgroundModes) -> Bool {
         guard case .running(let running) = apps[index].life else { return false }
-        let modes = running.sharedStorage.run.modes
-        return !modes.isEmpty && modes.contains { $0.asserted.map { !mode.isDisjoint(with: $0) } ?? false }
+        return !running.sharedStorage.run.assertedModes.isDisjoint(with: mode)
     }
 }

@@ -136,7 +136,9 @@ struct Run: Hashable, Sendable {
     /// Why it may run in the background.
     var assertions = AssertionList()
     /// What it does in the background for as long as it lasts (L28).
-    var modes: [HeldMode] = []
+    var modes: [HeldMode] = [] { didSet { assertedModes = HeldMode.asserted(modes) } }
+    /// Those of `modes` that the app asserts: they are asked for at each event.
+    private(set) var assertedModes: BackgroundModes = []
     var budget = BackgroundBudget.idle
     /// Interruptions that have begun and not ended. They nest (L13).
     var interruptions = 0
