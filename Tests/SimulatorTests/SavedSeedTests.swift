@@ -105,6 +105,9 @@ struct SavedSeedTests {
         Saved(
             seed: 1_623_654_701_169, events: 5500,
             found: "victims counted against Budget= with what they may have, and too few were killed"),
+        Saved(
+            seed: 6_105_917, events: 5500,
+            found: "a short wait counted as a tick after one look, because a reload had made IdleSec= shorter"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)
