@@ -2,6 +2,8 @@ package import Systemd
 
 /// The names of the control interface. Names are added, but never changed.
 package enum ControlNames {
+    /// The runtime folder of the system's daemon.
+    package static let systemRuntime = "/run/greenroom"
     package static let busName = "org.greenroom"
     package static let managerPath = "/org/greenroom"
     package static let managerInterface = "org.greenroom.Manager1"

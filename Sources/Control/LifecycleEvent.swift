@@ -1,3 +1,5 @@
+package import Systemd
+
 /// An event, as the signal `LifecycleEvent` and `greenroomctl watch` report it.
 package struct LifecycleEvent: Record {
     /// The kinds of events. A daemon of another version may have more kinds, so `kind` is a string.
@@ -80,6 +82,11 @@ package struct LifecycleEvent: Record {
     package init(_ kind: Kind, app: String? = nil) {
         self.kind = kind.rawValue
         self.app = app
+    }
+
+    /// Whether a signal of the manager is an event.
+    package static func isEvent(_ signal: BusSignal) -> Bool {
+        signal.interface == ControlNames.managerInterface && signal.member == ControlNames.lifecycleEventSignal
     }
 
     package static let fields: [RecordField<LifecycleEvent>] = [

@@ -106,8 +106,8 @@ final class DaemonLink {
     }
 
     private func receive(_ signal: BusSignal) {
-        guard signal.interface == ControlNames.managerInterface, signal.member == ControlNames.lifecycleEventSignal,
-            let value = signal.arguments.first, let event = try? LifecycleEvent(variant: value)
+        guard LifecycleEvent.isEvent(signal), let value = signal.arguments.first,
+            let event = try? LifecycleEvent(variant: value)
         else { return }
         // It was in the answer to `RecentEvents`.
         if let serial, let number = event.serial, number <= serial { return }

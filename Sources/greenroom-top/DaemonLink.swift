@@ -59,16 +59,8 @@ final class DaemonLink {
 
     // MARK: Connecting
 
-    /// Connects to the private socket; users who may not use that of the system's daemon reach it over the message bus, as
-    /// greenroomctl does.
     func connect() throws(BusError) {
-        do throws(BusError) {
-            bus = try BusConnection(path: runtime + "/bus")
-        } catch {
-            guard error.isOfAccessDenied, runtime == "/run/greenroom" else { throw error }
-            let address = BusAddress.system { name in getenv(name).map { String(cString: $0) } }
-            bus = try BusConnection(busAddress: address, destination: ControlNames.busName)
-        }
+        bus = try BusConnection.connect(toDaemonAt: runtime)
         (calls, changed, isListPending, statuses, requests) = ([], [], false, 0, 0)
         next = EventLoop.now()
         call("Version", [], as: String.self) { .version($0) }
@@ -190,9 +182,7 @@ final class DaemonLink {
     }
 
     private static func event(_ signal: BusSignal) -> LifecycleEvent? {
-        guard signal.interface == ControlNames.managerInterface, signal.member == ControlNames.lifecycleEventSignal,
-            let value = signal.arguments.first
-        else { return nil }
+        guard LifecycleEvent.isEvent(signal), let value = signal.arguments.first else { return nil }
         // Debug events, of which there are most, change no state.
         return try? LifecycleEvent(variant: value)
     }

@@ -32,24 +32,12 @@ final class Client {
         let limit = EventLoop.now() + reconnectTimeout
         while true {
             do throws(BusError) {
-                return try open(endpoint)
+                return try BusConnection.connect(toDaemonAt: endpoint.runtime)
             } catch {
                 let isReplaced = error.isOfLostConnection || (isExpected && error.isOfNoServer)
                 guard isReplaced, EventLoop.now() < limit else { throw failure(error, endpoint) }
                 poll(nil, 0, 50)
             }
-        }
-    }
-
-    /// Connects to the private socket, which is for root and the daemon's user. Other users reach the system's daemon over the
-    /// message bus, as with systemctl.
-    private static func open(_ endpoint: Endpoint) throws(BusError) -> BusConnection {
-        do throws(BusError) {
-            return try BusConnection(path: endpoint.socket)
-        } catch {
-            guard error.isOfAccessDenied, endpoint.runtime == Endpoint.systemRuntime else { throw error }
-            let address = BusAddress.system { name in getenv(name).map { String(cString: $0) } }
-            return try BusConnection(busAddress: address, destination: ControlNames.busName)
         }
     }
 
@@ -166,7 +154,7 @@ final class Client {
                 throw failure(ofCall: error)
             }
             guard let signal else { throw Failure("greenroomd at \(escaped(endpoint.socket)) closed the connection.") }
-            if signal.interface == ControlNames.managerInterface, signal.member == ControlNames.lifecycleEventSignal {
+            if LifecycleEvent.isEvent(signal) {
                 return try decode(signal.arguments, signal.member)
             }
         }

@@ -44,7 +44,7 @@ package struct Environment: Sendable {
 
 /// The daemon to connect to, and hints for the case that it does not run.
 package struct Endpoint: Equatable, Sendable {
-    static let systemRuntime = "/run/greenroom"
+    static let systemRuntime = ControlNames.systemRuntime
 
     package var runtime: String
     /// The command that starts this daemon.

@@ -18,10 +18,7 @@ extension Session {
         if since != nil, all.clock == nil {
             throw Failure("--since: the recording does not say at which time it was made.")
         }
-        for word in apps where !all.lanes.contains(where: { isMatch($0.app, word) }) {
-            guard isPattern(word) else { throw Failure("The recording has nothing of '\(escaped(word))'.") }
-            reportUnmatched(word)
-        }
+        try requireRecorded(in: all.lanes.map(\.app))
         let names = apps
         let timeline = all.selection(
             since: since.flatMap { all.instant(microseconds: $0.microseconds) },
@@ -88,10 +85,7 @@ extension Session {
         var account = SleepAccount()
         let player = try play(invocation.options[.file].map { [$0] } ?? []) { account.take($0) }
         account.finish()
-        for word in apps where !account.apps.keys.contains(where: { isMatch($0.name, word) }) {
-            guard isPattern(word) else { throw Failure("The recording has nothing of '\(escaped(word))'.") }
-            reportUnmatched(word)
-        }
+        try requireRecorded(in: account.apps.keys.map(\.name))
         let names = apps
         let document = SavingsDocument(account, problems: player.problems) { app in
             names.isEmpty || names.contains { isMatch(app.name, $0) }
@@ -103,6 +97,14 @@ extension Session {
             try show(document.text(self))
         }
         return 0
+    }
+
+    /// A named app of which nothing was recorded is an error, as it is for the other verbs.
+    private func requireRecorded(in recorded: [String]) throws(Failure) {
+        for word in apps where !recorded.contains(where: { isMatch($0, word) }) {
+            guard isPattern(word) else { throw Failure("The recording has nothing of '\(escaped(word))'.") }
+            reportUnmatched(word)
+        }
     }
 
     // MARK: Files

@@ -410,7 +410,7 @@ int greenroom_heartbeat(greenroom_app *app);
 /*
  * Begins and ends a background mode: "audio", "recording", "call", "location", "accessory" or "processing". The manifest must declare it
  * (BackgroundModes=). The app is not suspended while the mode is on; it is on or off for the whole app, however often it is begun. Both
- * wait for the answer. -EACCES and other negative values: it is refused, and greenroom_last_error() has the reason.
+ * wait for the answer. A negative value: the mode is refused, and greenroom_last_error() has the reason.
  */
 int greenroom_begin_mode(greenroom_app *app, const char *mode);
 int greenroom_end_mode(greenroom_app *app, const char *mode);

@@ -26,8 +26,8 @@ final class Inhibitors {
     private let bus: MessageBus
     private let containment: Containment
     private unowned let events: any EventSink
-    /// All apps: what an earlier daemon has recorded is compared once.
-    private let apps: () -> [AppID]
+    /// The apps for which an earlier daemon has recorded an inhibitor.
+    private let recorded: () -> [AppID]
     private var timer: Systemd.Timer?
     private var watch: EventSource?
     private var lastLook = Duration.zero
@@ -38,13 +38,13 @@ final class Inhibitors {
 
     init(
         loop: EventLoop, bus: MessageBus, containment: Containment, events: any EventSink,
-        apps: @escaping () -> [AppID]
+        recorded: @escaping () -> [AppID]
     ) throws {
         self.loop = loop
         self.bus = bus
         self.containment = containment
         self.events = events
-        self.apps = apps
+        self.recorded = recorded
         timer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.look() }
     }
 
@@ -123,7 +123,7 @@ final class Inhibitors {
     }
 
     private func report(_ found: [AppID: String]) {
-        let before = reported ?? Set(apps())
+        let before = reported ?? Set(recorded())
         reported = Set(found.keys)
         for app in before.union(found.keys).sorted() {
             guard let view = events.view(of: app), let run = view.run, view.inhibitor != found[app] else { continue }

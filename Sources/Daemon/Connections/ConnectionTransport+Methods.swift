@@ -198,7 +198,8 @@ extension ConnectionTransport {
         guard let mode = BackgroundModes(named: name) else {
             throw refuse(
                 .invalidArgument, call,
-                "there is no mode '\(name.printable(upTo: 32))'; an app can begin \(BackgroundModes.assertableNames)")
+                "there is no mode '\(name.printable(upTo: 32))'; an app can begin "
+                    + BackgroundModes.assertableNames.joined(separator: ", "))
         }
         return mode
     }

@@ -34,7 +34,7 @@ extension ControlBus {
     ) throws {
         let inhibitors = try Inhibitors(
             loop: service.loop, bus: systemBus, containment: service.containment, events: driver
-        ) { [unowned driver] in driver.core.appIDs }
+        ) { [unowned driver] in driver.core.inhibitingApps }
         let logind = try Logind(
             loop: service.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
             inhibitor: inhibitor, events: driver, inhibitors: inhibitors)

@@ -67,7 +67,7 @@ extension RunController: NotifySocketDelegate {
     /// The mode with this name; `nil`, after a warning, if there is none.
     private func mode(_ name: String, _ key: String) -> BackgroundModes? {
         if let mode = BackgroundModes(named: name) { return mode }
-        socket.warn("\(key)=\(name): expected one of \(BackgroundModes.assertableNames)")
+        socket.warn("\(key)=\(name): expected one of \(BackgroundModes.assertableNames.joined(separator: ", "))")
         return nil
     }
 
@@ -139,15 +139,11 @@ extension RunController: NotifySocketDelegate {
 }
 
 extension BackgroundModes {
-    static var assertableNames: String {
-        named.filter { assertable.contains($0.mode) }.map(\.name).joined(separator: ", ")
-    }
-
     /// Why an app cannot begin this mode.
     var whyRefused: String {
         Self.assertable.contains(self)
             ? "its manifest does not declare BackgroundModes=\(name), or the app is about to end"
-            : "the daemon begins this mode with a wake; an app can begin \(Self.assertableNames)"
+            : "the daemon begins this mode with a wake; an app can begin \(Self.assertableNames.joined(separator: ", "))"
     }
 }
 

@@ -25,6 +25,9 @@ extension BackgroundModes {
     /// Those that an app asserts: as long as it does, it is awake. `fetch` and `push` are wakes, which the daemon begins.
     package static let assertable: BackgroundModes = [.audio, .recording, .call, .location, .accessory, .processing]
 
+    /// The names of these modes.
+    package static var assertableNames: [String] { named.filter { assertable.contains($0.mode) }.map(\.name) }
+
     /// The name of a single mode.
     package var name: String { Self.named.first { $0.mode == self }?.name ?? "" }
 

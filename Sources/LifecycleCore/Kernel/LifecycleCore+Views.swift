@@ -11,6 +11,13 @@ extension LifecycleCore {
         return ids
     }
 
+    /// Apps of which processes hold an inhibitor of logind, as far as the core knows.
+    package var inhibitingApps: [AppID] {
+        apps.compactMap { app in
+            app.run.flatMap { run in run.modes.contains { $0.asserted == nil } ? app.id : nil }
+        }
+    }
+
     /// Apps in the foreground or on their way there, the one activated longest ago first.
     package var foregroundApps: [AppID] { foregroundSlots.map { apps[$0.app].id } }
 

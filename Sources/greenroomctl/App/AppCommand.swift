@@ -103,7 +103,7 @@ enum AppCommand: String, CaseIterable {
         case .answer:
             return UInt64(rest[0]) == nil ? "\(name): invalid serial '\(escaped(rest[0]))'; expected a number" : nil
         case .mode:
-            let modes = BackgroundModes.named.filter { BackgroundModes.assertable.contains($0.mode) }.map(\.name)
+            let modes = BackgroundModes.assertableNames
             guard modes.contains(rest[0]) else {
                 return "\(name): unknown mode '\(escaped(rest[0]))'" + Self.expectation(rest[0], modes)
             }
