@@ -13,6 +13,7 @@ package struct LifecycleEvent: Record {
         case inputArrived, inputNotWatched, wokenTooOften, locksHeld
         case cpuUseHigh, cpuThrottled, cpuThrottleEnded
         case connectionsRejected
+        case wouldSuspend, wouldResume
         case memoryLevelChanged, ended
     }
 
@@ -56,7 +57,7 @@ package struct LifecycleEvent: Record {
     package var locks: UInt64?
     /// The processor time that the app used in the background (L44).
     package var cpu: Duration?
-    /// The time in which it used that.
+    /// The time in which it used that. For an app with `Suspend=dry-run`: how long it would have slept (L58).
     package var within: Duration?
     /// The result of a wake: `new-data`, `no-data` or `failed`.
     package var result: String?

@@ -146,7 +146,8 @@ struct CoreModel {
             .wakeCompleted(let id, _, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
             .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),
             .locksHeld(let id, _, _), .processorUseHigh(let id, _), .processorThrottled(let id, _),
-            .processorThrottleEnded(let id), .connectionsRejected(let id, _):
+            .processorThrottleEnded(let id), .connectionsRejected(let id, _), .wouldSuspend(let id),
+            .wouldResume(let id, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil

@@ -197,6 +197,11 @@ extension Line {
         case .connectionsRejected(let id, let time):
             add(id.name, ": connections rejected after ")
             add(time)
+        case .wouldSuspend(let id): add(id.name, ": would be suspended")
+        case .wouldResume(let id, let result):
+            add(id.name, ": would have slept for ")
+            add(result.slept)
+            add(", ", result.reason.rawValue)
         case .memoryLevelChanged(let level, let cause):
             add("memory level ", level.word)
             add(", ", cause.rawValue)

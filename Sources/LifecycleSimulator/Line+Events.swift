@@ -285,6 +285,7 @@ extension Line {
         add(", delay ", policy.suspendDelay)
         add(", watchdog ", policy.watchdog)
         if policy.startUpTime != .zero { add(", start-up ", policy.startUpTime) }
+        if policy.suspension != .yes { add(", Suspend=\(policy.suspension.rawValue)") }
         if policy.exitsOnSuspend { add(", exits on suspend") }
         add(", modes ")
         add(policy.backgroundModes.rawValue)

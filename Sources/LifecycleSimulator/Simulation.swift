@@ -111,7 +111,9 @@ package struct Simulation<Core: DecidingCore> {
             "memory is still short although nothing happens any more: \(memory)")
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
-        let isIdle = model.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
+        let isIdle =
+            model.apps.allSatisfy { $0.phase != .foreground && ($0.policy.suspension == .yes || $0.run == nil) }
+            && core.memory.level == .normal
         if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory, !mayInputWake, !mayUnload {
             // A relaunch may be postponed for longer than this phase (L11).
             checkers.findings.check(
@@ -161,7 +163,7 @@ package struct Simulation<Core: DecidingCore> {
     /// The first activity that is not over, as a sentence; `nil`: all apps are idle.
     private var pendingActivity: String? {
         for (index, app) in model.apps.enumerated() {
-            if app.phase == .running, world.isLeftAwake(index) { continue }
+            if app.phase == .running, world.isLeftAwake(index) || app.policy.suspension != .yes { continue }
             switch app.phase {
             case .unknown, .notRunning, .suspended, .foreground, .past: break
             case .launching, .entering, .running, .suspending, .waking, .terminating, .ending:

@@ -76,6 +76,9 @@ struct World {
     var load = ProcessorLoad()
     /// `BackgroundTimePerHourSec=`, and what apps ask for.
     var evasionRandom: Random
+    var suspensionRandom: Random
+    /// `Suspend=` of some apps is `no` or `dry-run` (L58).
+    let hasSuspensionSettings: Bool
     var memory: MemoryFeatures
     /// Peers of apps, and what apps do for them.
     var traffic: FakeTraffic
@@ -116,6 +119,9 @@ struct World {
         sockets = FakeSockets(scenario)
         connections = FakeConnections(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
+        // A number that leaves the worlds of the saved seeds as they were.
+        suspensionRandom = Random(seed: scenario.seed ^ 0x6472_7972_00ec)
+        hasSuspensionSettings = suspensionRandom.chance(150)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -155,6 +161,9 @@ struct World {
         addTraffic(to: index)
         limitProcessorUse(of: index)
         addSockets(to: index)
+        if hasSuspensionSettings {
+            apps[index].policy.suspension = suspensionRandom.pick([.yes, .yes, .dryRun, .no])
+        }
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }

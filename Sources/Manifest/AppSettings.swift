@@ -180,6 +180,9 @@ extension AppManifest {
             .value("Lifecycle", "WatchdogSec", "a time span such as 5s, 1min 30s or infinity", \.policy.watchdog) {
                 parseTimeSpan($0).map { $0 == .zero ? nil : $0 }
             },
+            .value("Lifecycle", "Suspend", "yes, no or dry-run", \.policy.suspension) { text in
+                AppPolicy.Suspension(rawValue: text) ?? parseBoolean(text).map { $0 ? .yes : .no }
+            },
             .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
             .value("Lifecycle", "TerminateSuspended", "auto, notify or kill", \.policy.terminateSuspended) {
                 AppPolicy.TerminateSuspended(rawValue: $0)

@@ -45,7 +45,8 @@ package struct LifecycleMetrics {
             .stoppedItself,
             .wakeCompleted,
             .relaunchScheduled, .backgroundTimeUsedUp, .memoryAwaited, .inputArrived, .inputNotWatched, .wokenTooOften,
-            .locksHeld, .cpuUseHigh, .cpuThrottled, .cpuThrottleEnded, .connectionsRejected, .memoryLevelChanged:
+            .locksHeld, .cpuUseHigh, .cpuThrottled, .cpuThrottleEnded, .connectionsRejected, .memoryLevelChanged,
+            .wouldSuspend, .wouldResume:
             break
         }
         progress[app] = step

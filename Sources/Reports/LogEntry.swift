@@ -67,11 +67,7 @@ extension LogEntry {
             }
         case .deadlineExtended(let app, let what, let time):
             self.init(.info, .deadlineExtended, app, what, "extended by \(time.timeSpan)") { $0.extended = time }
-        case .deadlineCredited(let app, let what, let time):
-            self.init(
-                .notice, .deadlineExtended, app, what,
-                "extended by \(time.timeSpan), in which the app was ready to run and got no processor"
-            ) { $0.extended = time }
+        case .deadlineCredited(let app, let what, let time): self.init(creditOf: app, what, time)
         case .deadlineMet(let app, let what, let used, let wake):
             self.init(.debug, .deadlineMet, app, what, wake: wake, "met after \(used.timeSpan)") { $0.wall = used }
         case .deadlineCancelled(let app, let what, let wake):
@@ -124,11 +120,21 @@ extension LogEntry {
         case .processorThrottleEnded(let app):
             self.init(.notice, .cpuThrottleEnded, app, "gets as much of the processor as before")
         case .connectionsRejected(let app, let time): self.init(rejectedBy: app, after: time)
+        case .wouldSuspend(let app):
+            self.init(.info, .wouldSuspend, app, "would be suspended now (Suspend=dry-run)")
+        case .wouldResume(let app, let result): self.init(dryRunOf: app, result)
         case .ended(let receipt): self.init(receipt)
         }
     }
 
     // MARK: Kinds of entries
+
+    private init(creditOf app: AppID, _ what: DeadlineKind, _ time: Duration) {
+        self.init(
+            .notice, .deadlineExtended, app, what,
+            "extended by \(time.timeSpan), in which the app was ready to run and got no processor"
+        ) { $0.extended = time }
+    }
 
     private init(rejectedBy app: AppID, after time: Duration) {
         self.init(
@@ -275,6 +281,19 @@ extension LogEntry {
         ) {
             $0.cpu = use.used
             $0.within = use.within
+        }
+    }
+
+    private init(dryRunOf app: AppID, _ result: DryRunResult) {
+        let timers = result.moments == 1 ? "1 timer was" : "\(result.moments) timers were"
+        let message =
+            "would have been suspended for \(result.slept.timeSpan) until now (\(result.reason.rawValue)); it used "
+            + "\(result.used.timeSpan) of processor time meanwhile" + (result.moments > 0 ? ", and \(timers) due" : "")
+            + (result.hasMissedInput ? "; input came that would not have woken it (Traffic=no)" : "")
+        self.init(.info, .wouldResume, app, message) {
+            $0.reason = result.reason.rawValue
+            $0.cpu = result.used
+            $0.within = result.slept
         }
     }
 

@@ -33,6 +33,8 @@ package enum MessageID {
         case .cpuThrottled: "9395c7a2ae7546d3a8967899ffb33413"
         case .cpuThrottleEnded: "c9657c5ca54c4998b5e0ae57255c1956"
         case .connectionsRejected: "5c4f2a0f6d3b4f5c9c7a3f1f4d1be8a2"
+        case .wouldSuspend: "2f0e6c1b7d5a4f7d9a8b3c4e5f60718a"
+        case .wouldResume: "8c1d9e7a4b3f4c0e9d6a5b2f1e0c3d47"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"
         case .ended: "cb462029ca494b4da27d0aeb15b48612"
         }

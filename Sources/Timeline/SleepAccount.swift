@@ -14,8 +14,22 @@ package struct SleepAccount {
         package var idleMemory = 0.0
         /// How often it was ended to free memory: by jetsam, or after `UnloadAfterSec=`.
         package var ends = 0
+        /// What it would have slept with `Suspend=dry-run` (L58); `nil`: it was not so.
+        package var dryRun: DryRun?
 
         package init() {}
+    }
+
+    /// When an app would have been suspended.
+    package struct DryRun: Equatable, Sendable {
+        package var asleep = Duration.zero
+        package var sleeps = 0
+        package var wakes: [String: Int] = [:]
+        package var idleMemory = 0.0
+        /// Processor time that it used meanwhile.
+        package var processorTime = Duration.zero
+        /// How often input came that would not have woken it.
+        package var missedInputs = 0
     }
 
     private struct Progress {
@@ -23,6 +37,8 @@ package struct SleepAccount {
         var since: Instant
         /// The footprint in bytes, while it sleeps.
         var footprint: UInt64 = 0
+        /// Since when it would sleep; `nil`: it would not.
+        var drySince: Instant?
     }
 
     package private(set) var apps: [AppID: App] = [:]
@@ -42,21 +58,49 @@ package struct SleepAccount {
             last = at
             for id in core.appIDs {
                 guard let view = core.view(of: id, at: at), view.state != .notRunning else { continue }
-                progress[id] = Progress(state: view.state, since: at, footprint: view.memory)
+                progress[id] = Progress(
+                    state: view.state, since: at, footprint: view.memory, drySince: view.drySleepSince)
             }
         case .event: break
         case .handled(let logged, let effects, let core):
             last = max(last, logged.at)
-            for case .report(.stateChanged(let app, let from, let to, let reason)) in effects {
-                changed(app, from, to, Self.cause(of: app, reason, effects), core, logged.at)
-            }
+            for case .report(let report) in effects { take(report, effects, core, logged.at) }
         }
+    }
+
+    private mutating func take(_ report: Report, _ effects: [Effect], _ core: LifecycleCore, _ now: Instant) {
+        switch report {
+        case .stateChanged(let app, let from, let to, let reason):
+            changed(app, from, to, Self.cause(of: app, reason, effects), core, now)
+        case .wouldSuspend(let app):
+            progress[app]?.drySince = now
+            progress[app]?.footprint = core.view(of: app, at: now)?.memory ?? 0
+        case .wouldResume(let app, let result): countDryRun(app, result, isOver: true)
+        default: break
+        }
+    }
+
+    private mutating func countDryRun(_ app: AppID, _ result: DryRunResult, isOver: Bool) {
+        var account = apps[app, default: App()].dryRun ?? DryRun()
+        account.asleep += result.slept
+        account.sleeps += 1
+        if isOver { account.wakes[result.reason.rawValue, default: 0] += 1 }
+        if result.moments > 0 { account.wakes[StateReason.timer.rawValue, default: 0] += result.moments }
+        account.idleMemory += Double(progress[app]?.footprint ?? 0) * (result.slept / .seconds(1))
+        account.processorTime += result.used
+        if result.hasMissedInput { account.missedInputs += 1 }
+        apps[app, default: App()].dryRun = account
+        progress[app]?.drySince = nil
     }
 
     /// Counts what lasts at the end.
     package mutating func finish() { close() }
 
     private mutating func close() {
+        for (app, step) in progress {
+            guard let since = step.drySince else { continue }
+            countDryRun(app, DryRunResult(slept: last - since, reason: .idle), isOver: false)
+        }
         for app in progress.keys { count(app, last) }
         progress = [:]
         if let began { span += last - began }
@@ -75,9 +119,12 @@ package struct SleepAccount {
         } else if from == .suspended {
             apps[app, default: App()].wakes[cause, default: 0] += 1
         }
+        let drySince = progress[app]?.drySince
         progress[app] =
             to == .notRunning
-            ? nil : Progress(state: to, since: now, footprint: core.view(of: app, at: now)?.memory ?? 0)
+            ? nil
+            : Progress(
+                state: to, since: now, footprint: core.view(of: app, at: now)?.memory ?? 0, drySince: drySince)
     }
 
     /// Counts the time since the last change of state.

@@ -32,6 +32,8 @@ extension TimelineBuilder {
         case .modeBegan(let app, let mode):
             openTask(app, "mode \(mode.name)", "\(app): mode '\(mode.name)'", now)
         case .modeEnded(let app, let mode): close(TaskKey(app: app, name: "mode \(mode.name)"), "ended", now)
+        case .wouldSuspend(let app): openTask(app, "dry run", entry.message, now)
+        case .wouldResume(let app, _): close(TaskKey(app: app, name: "dry run"), "ended", now)
         case .memoryLevelChanged(let level, _): openLevel(level, entry.message, now)
         case .ended(let receipt):
             // Tasks end with their app, without a report.

@@ -25,10 +25,36 @@ struct SavingsDocument {
         table.rows = apps.map { app in
             [
                 Cell(app.id.name), Cell(words(app.account.asleep)), Cell(words(app.account.running)),
-                Cell(String(app.account.sleeps)), Cell(formattedSize(idle(app.account))), Cell(wakes(app.account)),
+                Cell(String(app.account.sleeps)), Cell(formattedSize(idle(app.account))),
+                Cell(wakes(app.account.wakes)),
             ]
         }
-        return table.text(session.screen) + "\n" + summary
+        return table.text(session.screen) + "\n" + summary + dryRuns(session)
+    }
+
+    /// What apps with `Suspend=dry-run` would have slept (L58).
+    private func dryRuns(_ session: Session) -> String {
+        let apps = apps.compactMap { app in app.account.dryRun.map { (id: app.id, account: app.account, dryRun: $0) } }
+        guard !apps.isEmpty else { return "" }
+        var table = Table(
+            ["APP", "WOULD SLEEP", "OF", "SLEEPS", "IDLE MEMORY", "PROCESSOR TIME", "WOKEN BY"],
+            right: [1, 2, 3, 4, 5],
+            flexible: [6])
+        table.rows = apps.map { app in
+            [
+                Cell(app.id.name), Cell(words(app.dryRun.asleep)), Cell(words(app.account.running)),
+                Cell(String(app.dryRun.sleeps)), Cell(formattedSize(average(app.dryRun.idleMemory))),
+                Cell(app.dryRun.processorTime.timeSpan), Cell(wakes(app.dryRun.wakes)),
+            ]
+        }
+        let missed = apps.filter { $0.dryRun.missedInputs > 0 }.map(\.id.name)
+        let warning =
+            missed.isEmpty
+            ? ""
+            : "Input came for \(missed.joined(separator: ", ")) that would not have woken \(missed.count == 1 ? "it" : "them"): "
+                + "consider Traffic=yes.\n"
+        return "\nWith Suspend=dry-run (nothing was frozen, and the processor time was used):\n"
+            + table.text(session.screen) + warning
     }
 
     private var summary: String {
@@ -44,35 +70,52 @@ struct SavingsDocument {
     }
 
     /// The footprint of the app while it slept, as an average over the whole span, in bytes.
-    private func idle(_ account: SleepAccount.App) -> UInt64 {
+    private func idle(_ account: SleepAccount.App) -> UInt64 { average(account.idleMemory) }
+
+    /// - Parameter sum: bytes times seconds.
+    private func average(_ sum: Double) -> UInt64 {
         let seconds = span / .seconds(1)
-        return seconds > 0 ? UInt64(account.idleMemory / seconds) : 0
+        return seconds > 0 ? UInt64(sum / seconds) : 0
     }
 
     private func words(_ time: Duration) -> String { Duration.seconds(time.components.seconds).timeSpan }
 
-    private func wakes(_ account: SleepAccount.App) -> String {
-        account.wakes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.key) \($0.value)" }
+    private func wakes(_ wakes: [String: Int]) -> String {
+        wakes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.key) \($0.value)" }
             .joined(separator: ", ")
     }
 
+    private func seconds(_ time: Duration) -> JSONValue { .number(time / .seconds(1)) }
+
+    private func json(_ wakes: [String: Int]) -> JSONValue {
+        .object(wakes.sorted { $0.key < $1.key }.map { ($0.key, .integer(Int64($0.value))) })
+    }
+
+    private func json(_ dryRun: SleepAccount.DryRun) -> JSONValue {
+        .object([
+            ("asleepSeconds", seconds(dryRun.asleep)), ("sleeps", .integer(Int64(dryRun.sleeps))),
+            ("idleMemoryBytes", .integer(Int64(clamping: average(dryRun.idleMemory)))),
+            ("processorSeconds", seconds(dryRun.processorTime)), ("wakes", json(dryRun.wakes)),
+            ("missedInputs", .integer(Int64(dryRun.missedInputs))),
+        ])
+    }
+
     var json: JSONValue {
-        func seconds(_ time: Duration) -> JSONValue { .number(time / .seconds(1)) }
-        return .object([
+        .object([
             ("spanSeconds", seconds(span)),
             (
                 "apps",
                 .array(
                     apps.map { app in
-                        let wakes = app.account.wakes.sorted { $0.key < $1.key }
-                        return .object([
-                            ("id", .string(app.id.name)), ("asleepSeconds", seconds(app.account.asleep)),
-                            ("runningSeconds", seconds(app.account.running)),
-                            ("sleeps", .integer(Int64(app.account.sleeps))),
-                            ("idleMemoryBytes", .integer(Int64(clamping: idle(app.account)))),
-                            ("wakes", .object(wakes.map { ($0.key, .integer(Int64($0.value))) })),
-                            ("endedForMemory", .integer(Int64(app.account.ends))),
-                        ])
+                        .object(
+                            [
+                                ("id", .string(app.id.name)), ("asleepSeconds", seconds(app.account.asleep)),
+                                ("runningSeconds", seconds(app.account.running)),
+                                ("sleeps", .integer(Int64(app.account.sleeps))),
+                                ("idleMemoryBytes", .integer(Int64(clamping: idle(app.account)))),
+                                ("wakes", json(app.account.wakes)),
+                                ("endedForMemory", .integer(Int64(app.account.ends))),
+                            ] + (app.account.dryRun.map { [("dryRun", json($0))] } ?? []))
                     })
             ),
             ("problems", .array(problems.map(JSONValue.string))),

@@ -10,7 +10,8 @@ struct AwakeStatusTests {
     private static let reasons: [AwakeReason] =
         [
             .launching, .foreground, .enteringBackground, .task(name: "upload"), .wake(.push), .startUp, .wokenTooOften,
-            .notWatchable, .fileLock("/var/lib/db"), .suspendDelay, .suspending, .waking, .terminating,
+            .notWatchable, .fileLock("/var/lib/db"), .suspendDelay, .neverSuspended, .dryRun, .suspending,
+            .waking, .terminating,
         ] + WorkReason.allCases.map(AwakeReason.work)
 
     @Test("each reason is one word of its own, which docs/DBUS.md has, and a sentence (L51)")

@@ -145,6 +145,15 @@ struct LogEntryTests {
         Sentence(
             .wokenTooOften(web, staysAwake: .seconds(4)), .notice,
             "web: woken within 1s of each of its last suspensions; it stays awake for 4s"),
+        Sentence(.wouldSuspend(web), .info, "web: would be suspended now (Suspend=dry-run)"),
+        Sentence(
+            .wouldResume(
+                web,
+                DryRunResult(
+                    slept: .seconds(42), reason: .woken, moments: 2, used: .milliseconds(3), hasMissedInput: true)),
+            .info,
+            "web: would have been suspended for 42s until now (woken); it used 3ms of processor time meanwhile, and 2 timers were "
+                + "due; input came that would not have woken it (Traffic=no)", "GREENROOM_REASON=woken"),
         Sentence(
             .locksHeld(web, FileLocks(count: 1, file: "/var/lib/web/db"), isSuspended: false), .notice,
             "web: not suspended yet: it holds a lock on /var/lib/web/db", "GREENROOM_FILE=/var/lib/web/db"),

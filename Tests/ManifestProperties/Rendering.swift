@@ -96,6 +96,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         "IdleCPU=\(policy.idleProcessorShare / 10).\(policy.idleProcessorShare % 10)%",
         "BackgroundCPU=\(policy.backgroundCPU?.rawValue ?? "")",
         "BackgroundCPULimit=\(policy.backgroundCPULimit / 10)%",
+        "Suspend=\(policy.suspension.rawValue)",
         "Timers=\(policy.keepsTimers ? "yes" : "no")",
         "KeepAwake=\(manifest.keepAwake.map(words) ?? "")",
     ] + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }

@@ -124,6 +124,7 @@ struct DropInTests {
         full.policy.expirationNotice = .seconds(1)
         full.policy.suspendDelay = .seconds(2)
         full.policy.watchdog = .seconds(1)
+        full.policy.suspension = .no
         full.policy.exitsOnSuspend = true
         full.traffic = true
         full.policy.wakesOnTraffic = true

@@ -186,12 +186,13 @@ struct ConfigurationTests {
     @Test("each setting is stored in the value of its key")
     func settings() throws {
         let (configuration, lines) = readConfiguration(
-            "[Manager]\nForegroundLimit=2\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
+            "[Manager]\nForegroundLimit=2\nSuspend=dry-run\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
                 + "CriticalAvailable=1K\nWarningPressure=full 20%\nCriticalPressure=30%\n")
         #expect(lines == [])
         let found = try #require(configuration)
         #expect(found.policy.foregroundLimit == 2)
         #expect(found.policy.budget == 5000)
+        #expect(found.policy.isDryRun)
         #expect(found.policy.jetsamOrder == .lru)
         #expect(found.policy.warningAvailable == .percent(20))
         #expect(found.policy.criticalAvailable == .bytes(1024))

@@ -62,6 +62,10 @@ struct WakeSettingTests {
         #expect(try accepted("Lifecycle", "").policy.keepsTimers)
         #expect(try accepted("Lifecycle", "Timers=no").policy.keepsTimers == false)
         try expectRefused("Lifecycle", "Timers", "sometimes", "yes or no")
+        #expect(try accepted("Lifecycle", "").policy.suspension == .yes)
+        #expect(try accepted("Lifecycle", "Suspend=dry-run").policy.suspension == .dryRun)
+        #expect(try accepted("Lifecycle", "Suspend=off").policy.suspension == .no)
+        try expectRefused("Lifecycle", "Suspend", "dry", "yes, no or dry-run")
         #expect(try read(manifest("App", "Role=worker", "[Lifecycle]", "Timers=no", "PulseSec=5")).lines == [])
         let cause = "only workers are thawed for their timers"
         #expect(

@@ -85,6 +85,7 @@ extension MutantCase {
             }
         },
         .policies("suspends programs that start up", .startUpIsAwaited) { $0.startUpTime = .zero },
+        .policies("freezes apps in a dry run", .dryRunFreezesNothing) { $0.suspension = .yes },
         .policies("suspends too late", .suspendedInTime) { $0.suspendDelay += .seconds(3) },
         .policies("suspends too early", .suspendedInTime) { $0.suspendDelay /= 2 },
         .without("omits willResignActive", .noticesAreInOrder) {

@@ -97,6 +97,8 @@ extension AwakeReason {
         case .notWatchable: "notWatchable"
         case .fileLock: "fileLock"
         case .suspendDelay: "suspendDelay"
+        case .neverSuspended: "neverSuspended"
+        case .dryRun: "dryRun"
         case .suspending: "suspending"
         case .waking: "waking"
         case .terminating: "terminating"
@@ -111,7 +113,7 @@ extension AwakeReason {
         case .wake(let reason): reason.rawValue
         case .fileLock(let file): file
         case .launching, .foreground, .enteringBackground, .startUp, .work, .wokenTooOften, .notWatchable,
-            .suspendDelay, .suspending, .waking, .terminating:
+            .suspendDelay, .neverSuspended, .dryRun, .suspending, .waking, .terminating:
             nil
         }
     }
@@ -132,6 +134,8 @@ extension AwakeReason {
         case .notWatchable: "its descriptors cannot be watched: while it is suspended, no input would reach it"
         case .fileLock(let file): "it holds a lock on \(file)"
         case .suspendDelay: "it has nothing to do"
+        case .neverSuspended: "its manifest says Suspend=no"
+        case .dryRun: "it would be suspended, but for Suspend=dry-run"
         case .suspending: "it is being suspended"
         case .waking: "it is being thawed"
         case .terminating: "it is terminating"

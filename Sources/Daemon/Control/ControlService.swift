@@ -167,7 +167,7 @@ final class ControlService {
             .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
             .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh,
-            .processorThrottled, .processorThrottleEnded, .connectionsRejected:
+            .processorThrottled, .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume:
             break
         }
     }

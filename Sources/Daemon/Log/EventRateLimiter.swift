@@ -45,7 +45,8 @@ extension Report {
         case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _),
             .modeBegan(let app, _), .modeEnded(let app, _), .stoppedItself(let app, _),
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _), .inputArrived(let app, _),
-            .inputNotWatched(let app, _), .locksHeld(let app, _, _):
+            .inputNotWatched(let app, _), .locksHeld(let app, _, _), .wouldSuspend(let app),
+            .wouldResume(let app, _):
             app
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,

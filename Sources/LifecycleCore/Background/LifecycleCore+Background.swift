@@ -95,6 +95,7 @@ extension LifecycleCore {
         if apps[index].execution != nil { endIdleHint(index) }
         switch apps[index].execution {
         case .background(var background)?:
+            endDrySleep(index, self[run: index].assertions.hasTasks ? .taskBegan : .woken, now)
             background.idleSince = nil
             update(index, .background(background))
             self[run: index].lockHold = nil

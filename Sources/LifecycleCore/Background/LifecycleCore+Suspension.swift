@@ -9,6 +9,11 @@ extension LifecycleCore {
 
     /// The last assertion ended `SuspendDelaySec=` ago.
     mutating func suspend(_ index: Int, _ background: Background, _ now: Instant) {
+        switch suspension(index) {
+        case .yes: break
+        case .no: return
+        case .dryRun: return beginDrySleep(index, background, now)
+        }
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
         notifyOfSuspension(index, now)
         self[run: index].freezeAttempt += 1
@@ -27,11 +32,7 @@ extension LifecycleCore {
         }
         estimateSize(index, memory, uncertainty)
         dropReleasedLocks(index, attempt)
-        if case .counting(let counting) = self[run: index].budget {
-            cancel(index, counting.deadline)
-            let left = counting.deadline.remaining(at: now)
-            self[run: index].budget = .paused(.init(left: left, isNoticeGiven: counting.isNoticeGiven))
-        }
+        pauseBudget(index, now)
         let look = lookAtFreeze(index)
         var suspended = Suspended(look: look)
         if let look, let work = look.before { setTimers(&suspended, index, work, hasClients: look.hasClients, now) }
@@ -41,6 +42,14 @@ extension LifecycleCore {
         evaluateMemory(now)
         guard look != nil, apps[index].phase == .suspended else { return }
         effects.append(.measureWork(self[run: index].id, .full))
+    }
+
+    /// The clock of the budget stops.
+    mutating func pauseBudget(_ index: Int, _ now: Instant) {
+        guard case .counting(let counting) = self[run: index].budget else { return }
+        cancel(index, counting.deadline)
+        let left = counting.deadline.remaining(at: now)
+        self[run: index].budget = .paused(.init(left: left, isNoticeGiven: counting.isNoticeGiven))
     }
 
     /// The exact size of a suspended app follows the estimate of the freeze (L38).
@@ -122,7 +131,7 @@ extension LifecycleCore {
     }
 
     /// The clock of the budget continues with what was left. A wake renews it (L26).
-    private mutating func resumeBudget(_ index: Int, isRenewed: Bool, _ now: Instant) {
+    mutating func resumeBudget(_ index: Int, isRenewed: Bool, _ now: Instant) {
         if isRenewed || apps[index].policy.role == .worker {
             cancel(index, self[run: index].budget.deadline)
             startBudget(index, apps[index].policy.backgroundBudget == nil ? nil : Self.wakeTime, now)

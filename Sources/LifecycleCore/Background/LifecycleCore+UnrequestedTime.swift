@@ -21,6 +21,8 @@ extension LifecycleCore {
         switch running.execution {
         case .foreground, .suspended: return (false, false)
         case .launching: return (false, isUnrequested && !isInFront(index))
+        // It would use none if it were suspended, or its manifest says that it is not.
+        case .background where isInDrySleep(index) || suspension(index) == .no: return (false, false)
         // The manifest declares its modes.
         case .enteringBackground where !stored.run.modes.isEmpty, .background where !stored.run.modes.isEmpty:
             return (false, false)

@@ -73,7 +73,9 @@ extension LifecycleCore {
 
     mutating func configured(_ policy: ManagerPolicy, _ now: Instant) {
         let hasOtherOrder = policy.jetsamOrder != manager.jetsamOrder
+        let hasOtherSuspension = policy.isDryRun != manager.isDryRun
         manager = policy
+        if hasOtherSuspension { for index in apps.indices { suspensionChanged(index, now) } }
         evictOverLimit(now)
         // All ranks follow from the order of jetsam, and nothing else of an app from the configuration.
         if hasOtherOrder { for index in apps.indices where !apps[index].isRemoved { touch(index) } }

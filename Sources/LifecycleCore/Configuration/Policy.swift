@@ -78,6 +78,13 @@ package struct AppPolicy: Hashable, Sendable {
         case kill
     }
 
+    /// `Suspend=`.
+    package enum Suspension: String, CaseIterable, Hashable, Sendable {
+        case yes, no
+        /// L58: it is measured and reported when it would be suspended.
+        case dryRun = "dry-run"
+    }
+
     package var readiness: Readiness = .executed
     /// `LaunchAtStart=`; `nil`: no.
     package var launchAtStart: LaunchState?
@@ -109,6 +116,7 @@ package struct AppPolicy: Hashable, Sendable {
     package var startUpTime: Duration? = .zero
     /// Heartbeat in the foreground (`WATCHDOG=1`).
     package var watchdog: Duration?
+    package var suspension = Suspension.yes
     /// L20: ended instead of suspended.
     package var exitsOnSuspend = false
     /// L15: it is notified when data that it cannot read while the user is away becomes unavailable and available.
@@ -209,6 +217,8 @@ package struct ManagerPolicy: Hashable, Sendable {
     /// All apps together, in bytes.
     package var budget: UInt64?
     package var jetsamOrder: JetsamOrder = .largest
+    /// L58: no app is suspended, and it is reported when each would be.
+    package var isDryRun = false
     /// Available memory below which the level is `warning`; `nil`: a share of all memory, within bounds (`thresholds`).
     package var warningAvailable: MemoryAmount?
     /// Available memory below which the level is `critical`.

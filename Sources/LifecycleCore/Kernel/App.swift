@@ -35,6 +35,8 @@ struct App: Hashable, Sendable {
     var isTaken = false
     /// For `JetsamOrder=balanced` (L38).
     var credit = JetsamCredit()
+    /// It would be suspended (L58); `nil`: it is, or it would not.
+    @Rare var drySleep: DrySleep? = nil
     /// L29.
     var sockets = SocketState()
     /// A transient instance that was created for a request which has not come yet.
@@ -53,6 +55,7 @@ struct App: Hashable, Sendable {
     mutating func sharePolicy(with other: App) { _policy.share(with: other._policy) }
 
     var phase: Phase { @inline(__always) get { life.phase } }
+    var isInDrySleep: Bool { @inline(__always) get { _drySleep.isPresent } }
     /// The state that users see.
     var state: AppState { life.state }
 

@@ -102,6 +102,9 @@ package struct AppView: Hashable, Sendable {
     /// L44: since when it gets less.
     package var throttledSince: Instant?
 
+    /// L58: since when it would be suspended; `nil`: it would not.
+    package var drySleepSince: Instant?
+
     /// L29: for how long connections have waited for a launch that L11 holds back; `nil`: none waits.
     package var connectionsWaiting: Duration?
     /// While it is suspended: until it is ended to give its memory back (`UnloadAfterSec=`); `nil`: it is not.
@@ -138,6 +141,10 @@ package enum AwakeReason: Hashable, Sendable {
     case fileLock(String)
     /// `SuspendDelaySec=` has not passed since its last assertion ended, or `IdleSec=` since it was last at work.
     case suspendDelay
+    /// Its manifest says that it is not suspended.
+    case neverSuspended
+    /// It would be suspended (L58).
+    case dryRun
     /// The freeze is under way.
     case suspending
     /// The thaw is under way.

@@ -215,6 +215,9 @@ package enum Report: Hashable, Sendable {
     case processorThrottleEnded(AppID)
     /// Connections that waited for a launch of the app were reset, after this time (L11).
     case connectionsRejected(AppID, after: Duration)
+    /// L58: with `Suspend=dry-run`, the app would be suspended now, and would not be any more.
+    case wouldSuspend(AppID)
+    indirect case wouldResume(AppID, DryRunResult)
     indirect case ended(Receipt)
 }
 

@@ -85,7 +85,9 @@ extension LifecycleCore {
 
     private func suspensionDue(_ index: Int, _ stored: RunStorage, _ background: Background) -> Instant? {
         // A worker is suspended when it was found idle.
-        guard let idleSince = background.idleSince, apps[index].policy.role != .worker else { return nil }
+        guard let idleSince = background.idleSince, apps[index].policy.role != .worker, !isInDrySleep(index),
+            suspension(index) != .no
+        else { return nil }
         let due = stored.run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
         return staysAwakeUntil(index).map { max($0, due) } ?? due
     }

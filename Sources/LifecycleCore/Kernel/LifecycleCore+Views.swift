@@ -81,6 +81,7 @@ extension LifecycleCore {
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
             awake: awake(app, now), wakes: run.map { wakeViews($0, now) } ?? [])
         view.isTransient = app.policy.isTransient
+        view.drySleepSince = app.drySleep?.since
         view.connectionsWaiting = app.sockets.wait.flatMap { $0.isPostponed ? now - $0.since : nil }
         addTraffic(to: &view, app, index, now)
         return view
@@ -115,7 +116,8 @@ extension LifecycleCore {
         case .background(let background)?:
             view.timerIn = background.look?.before?.due.map { max(.zero, $0 - now) }
             if run.traffic.isUnwatchable { view.watch = InputWatch(unwatched: run.traffic.unwatched) }
-            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index, forLifecycle: true),
+            guard !isHeldAwake(index), app.drySleep == nil, background.look?.reason == nil,
+                let timer = nextTimer(index, forLifecycle: true),
                 timer.kind == .work || timer.kind == .suspend
             else { return }
             view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)
@@ -148,7 +150,9 @@ extension LifecycleCore {
         case .launching: return [AppView.Awake(reason: .launching, since: app.since)]
         case .foreground: return [AppView.Awake(reason: .foreground, since: app.since)]
         case .enteringBackground: return [AppView.Awake(reason: .enteringBackground, since: app.since)] + held(run)
-        case .background(let background): return awake(run, background, now)
+        case .background(let background):
+            if let sleep = app.drySleep { return [AppView.Awake(reason: .dryRun, since: sleep.since)] }
+            return awake(run, background, isSuspendable: app.policy.suspension != .no, now)
         // The state is the background since before.
         case .suspending: return [AppView.Awake(reason: .suspending, since: nil)]
         case .suspended: return []
@@ -157,7 +161,9 @@ extension LifecycleCore {
         }
     }
 
-    private func awake(_ run: Run, _ background: Background, _ now: Instant) -> [AppView.Awake] {
+    private func awake(
+        _ run: Run, _ background: Background, isSuspendable: Bool, _ now: Instant
+    ) -> [AppView.Awake] {
         var all = held(run)
         let (look, traffic) = (background.look, run.traffic)
         if let reason = look?.reason {
@@ -171,6 +177,7 @@ extension LifecycleCore {
             // It stays awake since the wake that was one too many, which is the last one.
             all.append(AppView.Awake(reason: .wokenTooOften, since: traffic.lastInputAt))
         }
+        if !isSuspendable { all.append(AppView.Awake(reason: .neverSuspended, since: nil)) }
         if !all.isEmpty { return all }
         // Of an app that is looked at it is not known when in the time between two looks it became idle.
         return [AppView.Awake(reason: .suspendDelay, since: look == nil ? background.idleSince : nil)]

@@ -323,6 +323,7 @@ extension LifecycleCore {
         touch(index)
         count(before, -1)
         count(after, +1)
+        if before.phase == .background, after.phase != .background { endDrySleep(index, reason, now) }
         if before.phase == .launching, after.phase != .launching, let stored = apps[index].sharedRunStorage {
             leaveLaunchSlot(stored.run.id)
         }

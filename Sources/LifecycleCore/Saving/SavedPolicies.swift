@@ -62,6 +62,9 @@ extension AppPolicy: SavedRecord {
         var ignoresTimers = !keepsTimers
         try coder.flag(39, &ignoresTimers)
         keepsTimers = !ignoresTimers
+        var other = suspension == .yes ? nil : suspension
+        try coder.optional(60, &other)
+        suspension = other ?? .yes
     }
 }
 
@@ -79,6 +82,7 @@ extension ManagerPolicy: SavedRecord {
         try coder.optional(6, &launchesAtOnce)
         try coder.optional(7, &warningAvailable)
         try coder.optional(8, &criticalAvailable)
+        try coder.flag(9, &isDryRun)
         if let oldWarning, oldWarning != .percent(10) { warningAvailable = warningAvailable ?? oldWarning }
         if let oldCritical, oldCritical != .percent(5) { criticalAvailable = criticalAvailable ?? oldCritical }
     }

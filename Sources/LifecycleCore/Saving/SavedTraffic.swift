@@ -155,6 +155,20 @@ extension LockHold: SavedRecord {
     }
 }
 
+extension DrySleep: SavedRecord {
+    package static var blank: DrySleep { DrySleep(since: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &since)
+        try coder.optional(2, &cpu)
+        try coder.field(3, &used)
+        try coder.optional(4, &timerDue)
+        try coder.sparse(5, &moments)
+        try coder.flag(6, &hasMissedInput)
+        try coder.optional(7, &tickUse)
+    }
+}
+
 extension SocketWait: SavedRecord {
     package static var blank: SocketWait { SocketWait(since: .origin) }
 

@@ -31,6 +31,7 @@ extension AppPolicy.Relaunch: SavedCase {}
 extension AppPolicy.Role: SavedCase {}
 extension AppPolicy.KillMode: SavedCase {}
 extension AppPolicy.TerminateSuspended: SavedCase {}
+extension AppPolicy.Suspension: SavedCase {}
 extension ManagerPolicy.JetsamOrder: SavedCase {}
 
 // MARK: Numbers and texts

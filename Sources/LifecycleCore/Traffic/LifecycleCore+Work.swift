@@ -16,7 +16,8 @@ extension LifecycleCore {
     /// Whether it is measured what the app has to do, because that decides when it is suspended.
     @inline(__always)
     private func isLookedAt(_ index: Int, isIdle: Bool) -> Bool {
-        if apps[index].policy.role == .worker { return isIdle }
+        if apps[index].policy.role == .worker { return isIdle && suspension(index) != .no }
+        if isInDrySleep(index) { return true }
         guard apps[index].policy.wakesOnTraffic || apps[index].policy.holdsSockets else { return false }
         let stored = storage(index)
         if stored.run.startUp != nil || stored.run.traffic.isUnwatchable { return false }
@@ -116,6 +117,7 @@ extension LifecycleCore {
                 endIdleHint(index)
             }
         }
+        let (before, lookedAt) = (look.before, look.measuredAt)
         if reason != look.reason { look.since = reason == nil ? nil : look.measuredAt }
         look.reason = reason
         look.before = work
@@ -123,7 +125,8 @@ extension LifecycleCore {
         background.look = look
         update(index, .background(background))
         if !work.isBrief { recordWaits(index, work, reason) }
-        if isFirst { return }
+        let isWoken = followDrySleep(index, work, before: before, lookedAt: lookedAt, reason, now)
+        if isFirst || isWoken { return }
         if let reason { isAtWork(index, reason, isOwn: work.isOwn) } else { becameIdle(index, background, now) }
     }
 

@@ -37,6 +37,7 @@ extension LifecycleCore {
             file(index, notification)
             deliverNotifications(index, inForeground: true)
         case .enteringBackground, .background:
+            endDrySleep(index, .woken, now)
             file(index, notification)
             deliverNotifications(index, inForeground: false)
             beginWake(index, wake, now)

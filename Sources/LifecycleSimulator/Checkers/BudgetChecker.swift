@@ -69,6 +69,8 @@ struct BudgetChecker {
         _ findings: inout Findings
     ) {
         let known = model.apps[app]
+        // It is not frozen.
+        if known.policy.suspension != .yes { stays[app].isExempt = true }
         guard let id = known.run, let index = world.index(of: id) else {
             stays[app].since = nil
             return

@@ -145,7 +145,8 @@ struct IdlenessChecker {
         defer { if kind == .full { apps[app].isMoment = false } }
         findings.check(looked != app, .looksAreRare, "\(id) is looked at twice in one event")
         looked = app
-        if let last = apps[app].lastLook {
+        // In a dry run it is looked at anew each time that it would be suspended (L58).
+        if let last = apps[app].lastLook, model.apps[app].policy.suspension == .yes {
             findings.check(!isFirst, .looksAreRare, "\(id) is looked at for the first time once more")
             // It may be looked at when the time is over for which something else keeps it awake.
             let isTimerOver = apps[app].timerDue > 0 && now >= apps[app].timerDue && last <= apps[app].timerDue
@@ -296,7 +297,7 @@ struct IdlenessChecker {
             "\(known.id) is looked at while it is \(known.phase)")
         let isQuiet =
             known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)
-            && !startUps.isStartingUp(app) && !world.isLeftAwake(app)
+            && !startUps.isStartingUp(app) && !world.isLeftAwake(app) && known.policy.suspension == .yes
         let isIdle = isQuiet && known.policy.role == .worker
         apps[app].quietSince = isQuiet && !isIdle ? apps[app].quietSince ?? now : nil
         if !isIdle {

@@ -10,6 +10,7 @@ package enum Rule: String, CaseIterable, Sendable {
         "an app in the background that works for itself is throttled once it has answered (L19)"
     case wakesRunFreely = "an app that is awake for a request from outside every app is not throttled (L19)"
     case suspendedHasNoAssertion = "a suspended app has no open task or wake (L18)"
+    case dryRunFreezesNothing = "an app with Suspend=no or Suspend=dry-run is not frozen (L58)"
     case suspendedInTime = "an app is frozen `SuspendDelaySec=` after its last assertion ended (L18)"
     case startUpIsAwaited =
         "a program that takes no part is not suspended before it listens, is idle, or `StartupSec=` is over (L18)"

@@ -109,6 +109,9 @@ struct SuspensionChecker {
             apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app), .suspendedHasNoAssertion,
             "\(known.id) is frozen with an open assertion: tasks \(apps[app].tasks.keys.sorted())")
         findings.check(
+            known.policy.suspension == .yes, .dryRunFreezesNothing,
+            "\(known.id) is frozen with Suspend=\(known.policy.suspension.rawValue)")
+        findings.check(
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
         // `IdlenessChecker` checks workers.
         guard let since = apps[app].since, !apps[app].isBudgetOver, !apps[app].hasLocks, known.policy.role != .worker,
@@ -148,7 +151,8 @@ struct SuspensionChecker {
     /// Checks after `deadlineReached` that no app runs which should be frozen.
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
-            guard let since = apps[app].since, model.apps[app].policy.role != .worker else { continue }
+            let policy = model.apps[app].policy
+            guard let since = apps[app].since, policy.role != .worker, policy.suspension == .yes else { continue }
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry) + apps[app].staysAwake
             findings.check(

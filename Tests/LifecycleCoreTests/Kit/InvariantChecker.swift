@@ -238,7 +238,7 @@ struct InvariantChecker {
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
             .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,
-            .processorThrottleEnded, .connectionsRejected:
+            .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume:
             break
         }
     }

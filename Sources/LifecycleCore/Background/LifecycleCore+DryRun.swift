@@ -1,0 +1,108 @@
+/// `Suspend=`: apps that are never suspended, and those that only would be (L58). A dry run decides as for a suspension, freezes
+/// nothing, and then looks at what the app does that it could not have done.
+extension LifecycleCore {
+    func suspension(_ index: Int) -> AppPolicy.Suspension {
+        let own = apps[index].policy.suspension
+        return own == .yes && manager.isDryRun ? .dryRun : own
+    }
+
+    @inline(__always)
+    func isInDrySleep(_ index: Int) -> Bool { apps[index].isInDrySleep }
+
+    /// The app would be suspended now.
+    mutating func beginDrySleep(_ index: Int, _ background: Background, _ now: Instant) {
+        if isInDrySleep(index) { return }
+        var sleep = DrySleep(since: now)
+        if apps[index].policy.role == .worker, let work = background.look?.before {
+            sleep.cpu = work.cpu
+            sleep.timerDue = keepsTimers(index) ? work.due : nil
+        }
+        apps[index].drySleep = sleep
+        pauseBudget(index, now)
+        report(.wouldSuspend(apps[index].id))
+        touch(index)
+    }
+
+    /// The app would be woken, or leaves the background.
+    /// - Parameter age: how long ago it would have been woken.
+    mutating func endDrySleep(_ index: Int, _ reason: StateReason, age: Duration = .zero, _ now: Instant) {
+        guard let sleep = apps[index].drySleep else { return }
+        apps[index].drySleep = nil
+        let slept = max(.zero, now - sleep.since - age)
+        report(
+            .wouldResume(
+                apps[index].id,
+                DryRunResult(
+                    slept: slept, reason: reason, moments: sleep.moments, used: sleep.used,
+                    hasMissedInput: sleep.hasMissedInput)))
+        if apps[index].phase == .background { resumeBudget(index, isRenewed: false, now) }
+    }
+
+    /// A look at an app that would be suspended.
+    /// - Parameters:
+    ///   - before: the work of the look before, which was asked for at `lookedAt`.
+    ///   - reason: why it is at work now; `nil`: it is not.
+    /// - Returns: whether it would have been woken.
+    mutating func followDrySleep(
+        _ index: Int, _ work: RunWork, before: RunWork?, lookedAt: Instant, _ reason: WorkReason?, _ now: Instant
+    ) -> Bool {
+        guard var sleep = apps[index].drySleep else { return false }
+        let policy = apps[index].policy
+        let last = max(lookedAt, sleep.since)
+        let used = max(.zero, work.cpu - (sleep.cpu ?? work.cpu))
+        sleep.cpu = work.cpu
+        sleep.used += used
+        let isTimer = sleep.timerDue.map { $0 <= now } ?? false
+        if isTimer { sleep.moments += 1 }
+        let isRecent = work.traffic.map { $0 < now - last } ?? false
+        let isInput = work.unread > 0 || isRecent || before.map { $0.connections != work.connections } ?? false
+        let isBusy = sleep.isBusy(used, within: now - last, hasTicks: work.tick != nil)
+        if policy.role == .worker {
+            sleep.timerDue = keepsTimers(index) ? work.due.flatMap { $0 > now ? $0 : nil } : nil
+        }
+        if isInput, !policy.wakesOnTraffic { sleep.hasMissedInput = true }
+        apps[index].drySleep = sleep
+        // All that the threads of a worker wait for is watched: what it does without a timer, something would have woken it for. After a
+        // timer it is frozen again once that is served.
+        let isAtWork = !isTimer && (isBusy || reason.map { $0 != .timerSoon } ?? false)
+        let isWoken = policy.role == .worker ? isInput || isAtWork : isInput && policy.wakesOnTraffic
+        guard isWoken else { return false }
+        endDrySleep(index, .woken, age: isRecent ? work.traffic ?? .zero : .zero, now)
+        if case .background(var background)? = apps[index].execution, background.idleSince != nil {
+            background.idleSince = now
+            update(index, .background(background))
+        }
+        return true
+    }
+
+    /// `Suspend=` may be another one.
+    mutating func suspensionChanged(_ index: Int, _ now: Instant) {
+        guard !apps[index].isRemoved, apps[index].run != nil else { return }
+        if suspension(index) != .dryRun { endDrySleep(index, .requested, now) }
+        touch(index)
+        guard suspension(index) != .yes, shutdown == nil else { return }
+        switch apps[index].phase {
+        case .suspending, .suspended: wake(index, pending: nil, for: nil, because: .requested, now)
+        case .notRunning, .launching, .foreground, .enteringBackground, .background, .waking, .terminating, .ending:
+            break
+        }
+    }
+}
+
+extension DrySleep {
+    /// Ticks do not take the same each time.
+    private static let tolerance = Duration.milliseconds(1)
+
+    /// Whether the app did more than to wait: a program that waits uses nothing. What ticks take is learned from the look at which they
+    /// took least.
+    mutating func isBusy(_ used: Duration, within time: Duration, hasTicks: Bool) -> Bool {
+        guard hasTicks else { return used > .zero }
+        let perSecond = time > .zero ? used / max(time / .seconds(1), 0.001) : used
+        guard let least = tickUse else {
+            tickUse = perSecond
+            return false
+        }
+        tickUse = min(least, perSecond)
+        return used > Self.tolerance + least * (2 * (time / .seconds(1)))
+    }
+}
