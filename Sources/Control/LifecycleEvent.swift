@@ -14,6 +14,7 @@ package struct LifecycleEvent: Record {
         case cpuUseHigh, cpuThrottled, cpuThrottleEnded
         case connectionsRejected
         case wouldSuspend, wouldResume
+        case hookFailed, hookKilled, suspensionRefused
         case memoryLevelChanged, ended
     }
 
@@ -59,6 +60,8 @@ package struct LifecycleEvent: Record {
     package var cpu: Duration?
     /// The time in which it used that. For an app with `Suspend=dry-run`: how long it would have slept (L58).
     package var within: Duration?
+    /// The setting of the hook, without the equals sign.
+    package var hook: String?
     /// The result of a wake: `new-data`, `no-data` or `failed`.
     package var result: String?
     /// Until the app is launched again.
@@ -72,9 +75,9 @@ package struct LifecycleEvent: Record {
     package var namespace: String?
     package var code: String?
     package var receipt: UInt64?
-    /// The exit status, of a main process that exited.
+    /// The exit status, of a main process or a hook that exited.
     package var exitStatus: Int32?
-    /// The number of the signal, of a main process that a signal ended.
+    /// The number of the signal, of a main process or a hook that a signal ended.
     package var signal: Int32?
     package var coreDumped: Bool?
 
@@ -100,7 +103,7 @@ package struct LifecycleEvent: Record {
         .list("tasks", \.tasks), .optional("mode", \.mode), .optional("wakeId", \.wake), .optional("input", \.input),
         .optional("watch", \.watch), .optional("staysAwakeSeconds", \.staysAwake), .optional("file", \.file),
         .optional("locks", \.locks), .optional("cpuSeconds", \.cpu), .optional("withinSeconds", \.within),
-        .optional("result", \.result),
+        .optional("hook", \.hook), .optional("result", \.result),
         .optional("relaunchSeconds", \.relaunch),
         .optional("earlyEnds", \.earlyEnds), .optional("memoryBytes", \.memory), .optional("level", \.level),
         .optional("namespace", \.namespace),

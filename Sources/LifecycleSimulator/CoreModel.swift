@@ -45,6 +45,7 @@ struct AppModel {
     var useLevel: UInt64 = 0
     /// Of the last freeze.
     var freezeAttempt = 0
+    var hooks = ModelHooks()
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
     var longestBudget: Duration? = .zero
 
@@ -72,6 +73,8 @@ struct CoreModel {
     private var wakeRequest: (request: RequestID, app: Int, wake: ModelWake, phase: AppPhase)?
     /// The app that answers with the event that is being handled that it is in the background.
     private(set) var answering: Int?
+    /// The apps whose hooks end with this event.
+    var hookEnds: [Int] = []
     /// For `JetsamOrder=balanced`: the credit of the last victim.
     var jetsamLevel: UInt64 = 0
     let indexes: [AppID: Int]
@@ -127,7 +130,8 @@ struct CoreModel {
             .measureActivity(let run, _),
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
             .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
-            .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run):
+            .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run), .runHook(let run, _, _),
+            .killHook(let run, _):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -147,7 +151,7 @@ struct CoreModel {
             .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),
             .locksHeld(let id, _, _), .processorUseHigh(let id, _), .processorThrottled(let id, _),
             .processorThrottleEnded(let id), .connectionsRejected(let id, _), .wouldSuspend(let id),
-            .wouldResume(let id, _):
+            .wouldResume(let id, _), .hookFailed(let id, _, _), .hookKilled(let id, _, _), .suspensionRefused(let id):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil
@@ -158,6 +162,7 @@ struct CoreModel {
 
     mutating func record(_ event: Event) {
         answering = answeringApp(event)
+        hookEnds = []
         recordStop(event)
         recordWakes(event)
         switch event {
@@ -188,6 +193,8 @@ struct CoreModel {
         case .run(let run, .exited(_, _, _, let remaining)):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
             if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
+        case .run(let run, .hookEnded(let number, _)):
+            if let app = currentApp(of: run) { endHook(app, number) }
         case .run(let run, .executed):
             guard let app = currentApp(of: run), !apps[app].isExecuted else { return }
             apps[app].isExecuted = true
@@ -289,14 +296,23 @@ struct CoreModel {
             apps[app].memoryBeforeEnd = 0
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
+            apps[app].hooks = ModelHooks()
             recordBudget(app)
+        case .runHook, .killHook: if let app { recordHook(effect, of: app, now) }
         case .notify(let run, let notice): record(notice, of: run)
         case .freeze(let run, let attempt):
             set(.suspending, run)
-            if let app = currentApp(of: run) { apps[app].freezeAttempt = attempt }
+            if let app = currentApp(of: run) {
+                (apps[app].freezeAttempt, apps[app].hooks.isSettling) = (attempt, false)
+            }
         case .thaw(let run, _): set(.waking, run)
-        case .kill(let run): set(.ending, run)
-        case .throttle(let run): if let app = currentApp(of: run), apps[app].phase == .entering { set(.running, run) }
+        case .kill(let run):
+            set(.ending, run)
+            if let app { apps[app].hooks.running = nil }
+        case .throttle(let run):
+            if let app = currentApp(of: run), apps[app].phase == .entering, !apps[app].hooks.isRunning {
+                set(.running, run)
+            }
         case .continueStopped(let run): if let app = currentApp(of: run) { apps[app].isStopped = false }
         case .report(.stateChanged(_, _, let state, _)):
             guard let app else { return }
@@ -306,7 +322,7 @@ struct CoreModel {
             if apps[app].phase == .waking { apps[app].phase = .running }
         case .report(.deadlineMet(_, .background, _, _)):
             guard let app else { return }
-            if apps[app].phase == .entering { apps[app].phase = .running }
+            answered(app)
         case .report(.deadlineStarted(_, .wake, _, let wake)): if let app { wakeBegan(app, wake) }
         case .report(.deadlineMet(_, .wake, _, let wake)), .report(.deadlineCancelled(_, .wake, let wake)),
             .report(.deadlineMissed(_, .wake, let wake)):
@@ -352,9 +368,10 @@ struct CoreModel {
             }
         }
         wakeRequest = nil
+        for app in hookEnds where apps[app].hooks.hasAnswered { answered(app) }
         guard let app = answering else { return }
         answering = nil
-        if apps[app].phase == .entering { apps[app].phase = .running }
+        answered(app)
     }
 
     private func answeringApp(_ event: Event) -> Int? {
@@ -395,6 +412,7 @@ struct CoreModel {
             apps[app].size.setEstimate(frozenMemory.bytes, doubt: frozenMemory.uncertainty)
         case .terminating:
             apps[app].wakes.clear()
+            apps[app].hooks.running = nil
             if apps[app].phase != .ending { apps[app].phase = .terminating }
         case .launching, .background: break
         }
@@ -404,7 +422,10 @@ struct CoreModel {
         switch notice {
         case .didEnterBackground:
             // A process that has stopped itself has answered.
-            if let app = currentApp(of: run) { set(apps[app].isStopped ? .running : .entering, run) }
+            if let app = currentApp(of: run) {
+                apps[app].hooks.hasAnswered = apps[app].isStopped
+                set(apps[app].isStopped ? .running : .entering, run)
+            }
         case .willTerminate:
             set(.terminating, run)
             if let app = currentApp(of: run) {

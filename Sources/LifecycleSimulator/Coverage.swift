@@ -19,6 +19,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case locksFound, inputWatched, inputArrived, workMeasured
     case processorMeasured, socketsReady
     case attached, terminationAnswered, idleHinted, open
+    case hookEnded
 
     package var name: String { String(describing: self) }
 
@@ -88,6 +89,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .attached: self = .attached
         case .terminationAnswered: self = .terminationAnswered
         case .idleHinted: self = .idleHinted
+        case .hookEnded: self = .hookEnded
         }
     }
 

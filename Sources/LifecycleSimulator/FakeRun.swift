@@ -113,6 +113,9 @@ struct FakeRun {
     /// The number of inspections that still find a debugger.
     var tracedInspectionsLeft = 0
 
+    /// The number of the last hook that was started; 0: none was.
+    var lastHook = 0
+
     var canRun: Bool { program == .running && !isFrozen && !isStopped }
     private var isFrozen: Bool { freezer == .frozen || (freezer == .freezing && isFreezeStuck) }
 

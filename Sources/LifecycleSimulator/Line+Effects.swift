@@ -46,6 +46,7 @@ extension Line {
             add(id.name)
         case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
         case .measureProcessor, .limitProcessor: addProcessor(effect, app?.name ?? "?")
+        case .runHook, .killHook: addHook(effect, app?.name ?? "?")
         case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
             .setOOMClass, .deliver, .warn:
             addToRun(effect, app?.name ?? "?")
@@ -194,6 +195,7 @@ extension Line {
             add(bytes: bytes)
         case .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld: addTraffic(report)
         case .processorUseHigh, .processorThrottled, .processorThrottleEnded: addProcessor(report)
+        case .hookFailed, .hookKilled, .suspensionRefused: addHook(report)
         case .connectionsRejected(let id, let time):
             add(id.name, ": connections rejected after ")
             add(time)

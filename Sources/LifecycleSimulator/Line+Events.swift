@@ -119,6 +119,7 @@ extension Line {
                 add(", remaining processes: ")
                 add(remaining.count)
             }
+        case .hookEnded(let number, let outcome): addHookEnd(number, outcome)
         case .outOfMemory(let cause): add(cause == .limit ? " exceeded its memory limit" : " killed by the kernel")
         case .notificationDelayed(let wake): add(" cannot read what it is woken for by wake \(wake)")
         case .emptied: add(" emptied")
@@ -128,12 +129,8 @@ extension Line {
         case .backgroundEntered: add(" entered the background")
         case .stopped: add(" stopped itself")
         case .continued: add(" was continued")
-        case .taskBegan(let name, _):
-            add(" begins ")
-            add(name)
-        case .taskEnded(let name):
-            add(" ends ")
-            add(name)
+        case .taskBegan(let name, _): add(" begins \(name)")
+        case .taskEnded(let name): add(" ends \(name)")
         case .modeBegan, .modeEnded, .inhibitorChanged: addMode(event)
         case .timeoutExtended(let time):
             add(" extends its timeout by ")

@@ -34,6 +34,8 @@ struct Scenario {
     let hasMoreTraffic: Bool
     /// Whether the daemon holds sockets for apps, apps are unloaded, and some are instances of templates (L29).
     let hasSockets: Bool
+    /// Whether manifests have hooks (L57).
+    let hasHooks: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -55,6 +57,7 @@ struct Scenario {
         self.hasMoreTraffic = hasMoreTraffic
         let hasSockets = !hasStorm && !hasEvasion && (seed % 3 == 0 || seed % 8 == 6)
         self.hasSockets = hasSockets
+        hasHooks = !hasStorm && [2, 5, 9].contains(seed % 11)
         homeApps = hasStorm || hasEvasion ? 0 : seed % 6 == 1 ? 1 : seed % 12 == 4 ? min(2, count) : 0
         let others = apps.map { _ in random.pick(Personality.all) }
         personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }

@@ -113,6 +113,8 @@ extension World {
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event
+        // It finds the process by its pid.
+        case .hookEnded(let number, _): losesStatus() ? .hookEnded(number: number, .ended(.unknown)) : event
         // The next daemon looks at each run that is to be frozen.
         // Libraries connect again.
         case .freezeLost, .outOfMemory, .notificationDelayed, .attached: event
@@ -144,6 +146,10 @@ extension World {
         // The watch was lost, and the measurement too.
         case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .measureSize:
             return false
+        case .runHook(let id, _, let number):
+            guard let run = index(of: id) else { return false }
+            return runs[run].lastHook == number
+        case .killHook: return false
         case .spawn, .notify, .continueStopped, .inspect, .measureActivity, .throttle, .unthrottle, .setOOMClass,
             .deliver,
             .recordLaunch,

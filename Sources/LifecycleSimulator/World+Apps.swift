@@ -322,7 +322,7 @@ extension RunEvent {
             .stopping,
             .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured, .attached, .terminationAnswered, .idleHinted:
+            .processorMeasured, .attached, .terminationAnswered, .idleHinted, .hookEnded:
             nil
         }
     }

@@ -17,7 +17,8 @@ extension World {
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
             .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
-            .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _), .measureSize(let id):
+            .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _), .measureSize(let id),
+            .runHook(let id, _, _), .killHook(let id, _):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run) {
                 return "\(problem) (run \(id))"
@@ -45,6 +46,12 @@ extension World {
             if delivered.isEnding { return "\(notice) is sent to a run that has ended" }
             if run.isAskedToFreeze { return "\(notice) is sent to a frozen run" }
             if run.killedAt != nil { return "\(notice) is sent to a run that was killed" }
+        case .runHook(_, _, let number):
+            if delivered.isEnding || run.killedAt != nil { return "a hook is run for a run that has ended" }
+            if run.isAskedToFreeze { return "a hook is run in a frozen group" }
+            if number <= run.lastHook { return "hook \(number) comes after hook \(run.lastHook)" }
+        case .killHook(_, let number):
+            if number != run.lastHook { return "hook \(number) is killed, which does not run" }
         case .freeze(_, let attempt):
             if delivered.isEnding || run.killedAt != nil { return "a run that has ended is frozen" }
             if run.isAskedToFreeze { return "a frozen run is frozen again" }
@@ -96,6 +103,8 @@ extension World {
             let sizes = RunEvent.sizeMeasured(bytes: runs[run].memory, estimate: runs[run].estimate ?? runs[run].memory)
             deliver(.run(runs[run].id, sizes), after: footprintRandom.within(1 * .millisecond...500 * .millisecond))
         case .kill: kill(run)
+        case .runHook(_, let hook, let number): runHook(hook, number, of: run)
+        case .killHook: break
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
         case .setOOMClass(_, let oomClass): runs[run].oomClass = oomClass

@@ -85,6 +85,7 @@ struct World {
     /// The sockets that the daemon holds.
     var sockets: FakeSockets
     var connections: FakeConnections
+    var hookRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -118,6 +119,7 @@ struct World {
         traffic = FakeTraffic(scenario)
         sockets = FakeSockets(scenario)
         connections = FakeConnections(scenario)
+        hookRandom = Random(seed: scenario.seed ^ 0x68_6f6f_6b73)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         // A number that leaves the worlds of the saved seeds as they were.
         suspensionRandom = Random(seed: scenario.seed ^ 0x6472_7972_00ec)
@@ -164,6 +166,7 @@ struct World {
         if hasSuspensionSettings {
             apps[index].policy.suspension = suspensionRandom.pick([.yes, .yes, .dryRun, .no])
         }
+        addHooks(to: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }

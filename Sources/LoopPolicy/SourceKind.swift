@@ -113,8 +113,8 @@ package enum SourceKind: CaseIterable, Sendable {
             .childSignal, by: "processes that end, stop or continue",
             rate: "50 in 100ms (EventLoop)", turn: "the children that have changed"),
         Row(
-            .processEnd, by: "the end of a process",
-            rate: "once a process", turn: "ends, up to the turn's budget"),
+            .processEnd, by: "the end of a process, and the execve(2) of a hook",
+            rate: "twice a process", turn: "ends, up to the turn's budget"),
         Row(
             .appDescriptors, by: "what makes a notify socket or an app's listener ready",
             rate: "not bounded: the level's budget, and each app's share", turn: "one of them"),

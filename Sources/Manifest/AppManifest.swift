@@ -60,6 +60,8 @@ package struct AppManifest: Hashable, Sendable {
         /// The schemes of URLs that the app opens, in lower case (L8).
         package var urlSchemes: [String] = []
         package var signals = LifecycleSignals()
+        /// The commands of the hooks (L57). `policy.hooks` has their kinds.
+        package var hooks: [HookKind: [Command]] = [:]
         /// The sockets that the daemon holds for the app, in the order of the file (L29).
         package var sockets = SocketSettings()
         /// `Traffic=`; `nil`: the default of the role. `policy.wakesOnTraffic` has the result.

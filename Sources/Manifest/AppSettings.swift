@@ -5,7 +5,8 @@ extension AppManifest {
     /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
     static func settings(memory: UInt64?, _ specifiers: Specifiers) -> [Setting<AppManifest>] {
         programSettings(specifiers) + accountSettings(specifiers) + directorySettings(specifiers) + limitSettings
-            + lifecycleSettings + idleSettings + processorSettings + signalSettings + memorySettings(memory)
+            + lifecycleSettings + hookSettings(specifiers) + idleSettings + processorSettings + signalSettings
+            + memorySettings(memory)
             + wakeSettings + socketSettings(specifiers)
     }
 
@@ -194,6 +195,15 @@ extension AppManifest {
                 apply: { manifest, text throws(ValueError) in try manifest.applyModes(text) },
                 reset: { manifest, _ in manifest.policy.backgroundModes = [] }),
         ]
+    }
+
+    private static func hookSettings(_ specifiers: Specifiers) -> [Setting<AppManifest>] {
+        HookKind.allCases.map { kind in
+            Setting(
+                section: "Lifecycle", key: kind.rawValue, expected: "the absolute path of a program and its arguments",
+                apply: { manifest, text throws(ValueError) in try manifest.applyHook(kind, text, specifiers) },
+                reset: { manifest, _ in manifest.resetHook(kind) })
+        }
     }
 
     private mutating func applyModes(_ text: String) throws(ValueError) {

@@ -1,14 +1,50 @@
-/// `ExecStart=` (systemd.service(5), "Command lines").
+import LifecycleCore
+
+/// A command of a hook (L57).
+package struct Command: Hashable, Sendable {
+    /// The program's absolute path and its arguments, as they are written.
+    package var words: [String]
+    /// The words in which variables are replaced, by their position.
+    package var variables: [Int: CommandWord] = [:]
+}
+
+/// `ExecStart=` and the hooks (systemd.service(5), "Command lines").
 ///
-/// Only one command is supported. Prefixes and several commands, which systemd would interpret, are errors: the program would
-/// otherwise receive them as plain text.
+/// Prefixes and several commands in a line, which systemd would interpret, are errors: the program would otherwise receive them as
+/// plain text.
 extension AppManifest {
+    /// The most commands of a hook. Each may take as long as the whole hook may.
+    static let maximumCommands = 16
+
+    /// Adds a command to a hook: they run in their order.
+    mutating func applyHook(_ kind: HookKind, _ text: String, _ specifiers: Specifiers) throws(ValueError) {
+        let words = try splitWords(text)
+        try checkProgram(words, specifiers)
+        let commands = self.hooks[kind] ?? []
+        guard commands.count < Self.maximumCommands else {
+            throw ValueError(problem: "more than \(Self.maximumCommands) commands")
+        }
+        self.hooks[kind] = commands + [try Self.command(text, words, specifiers)]
+        policy.hooks.insert(HookKinds(kind))
+    }
+
+    mutating func resetHook(_ kind: HookKind) {
+        self.hooks[kind] = nil
+        policy.hooks.remove(HookKinds(kind))
+    }
+
     mutating func applyCommand(_ text: String, _ specifiers: Specifiers) throws(ValueError) {
         let words = try splitWords(text)
         try checkProgram(words, specifiers)
         guard exec.isEmpty else {
             throw ValueError(problem: "assigned more than once; an empty 'ExecStart=' resets it")
         }
+        let command = try Self.command(text, words, specifiers)
+        (exec, commandWords) = (command.words, command.variables)
+    }
+
+    private static func command(_ text: String, _ words: [Word], _ specifiers: Specifiers) throws(ValueError) -> Command
+    {
         let bytes = Array(text.utf8)
         var command: [String] = []
         var variables: [Int: CommandWord] = [:]
@@ -34,8 +70,7 @@ extension AppManifest {
             }
             command.append(argument)
         }
-        exec = command
-        commandWords = variables
+        return Command(words: command, variables: variables)
     }
 
     /// - Parameter variables: receives the word if it has variables.
@@ -69,7 +104,7 @@ extension AppManifest {
     }
 
     /// Whether an unquoted and unescaped semicolon stands alone at this offset. systemd separates commands by it.
-    private func isSeparator(_ bytes: [UInt8], _ offset: Int) -> Bool {
+    private static func isSeparator(_ bytes: [UInt8], _ offset: Int) -> Bool {
         let end = offset + 1
         return bytes[offset] == UInt8(ascii: ";") && (end == bytes.count || isBlank(bytes[end]))
     }

@@ -87,7 +87,15 @@ extension AppManifest {
     /// The program and its arguments with the values of variables.
     /// - Parameter environment: of the app, `NAME=value` each, one for each name.
     package func command(_ environment: [String]) -> [String] {
-        if commandWords.isEmpty { return exec }
+        Command(words: exec, variables: commandWords).words(in: environment)
+    }
+}
+
+extension Command {
+    /// The program and its arguments with the values of variables.
+    /// - Parameter environment: `NAME=value` each, one for each name.
+    package func words(in environment: [String]) -> [String] {
+        if variables.isEmpty { return words }
         var values: [String: String] = [:]
         for entry in environment {
             let bytes = entry.utf8
@@ -96,8 +104,8 @@ extension AppManifest {
             values[name] = String(decoding: Array(bytes[bytes.index(after: sign)...]), as: UTF8.self)
         }
         var command: [String] = []
-        for (index, word) in exec.enumerated() {
-            command += commandWords[index]?.words { values[$0] ?? "" } ?? [word]
+        for (index, word) in words.enumerated() {
+            command += variables[index]?.words { values[$0] ?? "" } ?? [word]
         }
         return command
     }

@@ -5,6 +5,7 @@ struct AppCounters {
     var wakes: [String: UInt64] = [:]
     var deadlinesMissed: [String: UInt64] = [:]
     var kills: [String: UInt64] = [:]
+    var hookFailures: [String: UInt64] = [:]
 }
 
 /// What is under way with one app. Times are microseconds of CLOCK_MONOTONIC.

@@ -14,6 +14,7 @@ package enum Metric: String, CaseIterable, Sendable {
     case deadlinesMissed = "greenroom_app_deadlines_missed"
     case deadlineMargin = "greenroom_app_deadline_margin_seconds"
     case kills = "greenroom_app_kills"
+    case hookFailures = "greenroom_app_hook_failures"
     case killToFree = "greenroom_app_kill_to_free_seconds"
     case memoryLevel = "greenroom_memory_level"
     case memoryAvailable = "greenroom_memory_available_bytes"
@@ -49,6 +50,8 @@ package enum Metric: String, CaseIterable, Sendable {
         case .deadlinesMissed: counter(["app", "deadline"], "Deadlines that the app missed.")
         case .deadlineMargin: histogram(["deadline"], "What was left of a deadline when it was met.")
         case .kills: counter(["app", "reason"], "How often the app was killed.")
+        case .hookFailures:
+            counter(["app", "reason"], "How often a command of ExecBeforeSuspend= and similar settings failed.")
         case .killToFree: histogram([], "From SIGKILL until no process of the app was left.")
         case .memoryLevel: gauge([], "The memory level: 0 normal, 1 warning, 2 critical.")
         case .memoryAvailable: gauge([], "Memory that programs can allocate.")

@@ -77,6 +77,7 @@ extension LifecycleMetrics {
         for (app, counters) in all { text.add([("app", app)], counters.suspended) }
         let families: [(Metric, String, KeyPath<AppCounters, [String: UInt64]>)] = [
             (.wakes, "reason", \.wakes), (.deadlinesMissed, "deadline", \.deadlinesMissed), (.kills, "reason", \.kills),
+            (.hookFailures, "reason", \.hookFailures),
         ]
         for (metric, label, path) in families {
             text.begin(metric)

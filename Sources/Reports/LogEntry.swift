@@ -17,7 +17,8 @@ package struct LogEntry: Hashable, Sendable {
         let single: [(String, String?)] = [
             ("GREENROOM_STATE", event.state), ("GREENROOM_PREVIOUS_STATE", event.previousState),
             ("GREENROOM_REASON", event.reason), ("GREENROOM_DEADLINE", event.deadline?.what),
-            ("GREENROOM_RESULT", event.result), ("GREENROOM_WAKE", event.wake.map { String($0) }),
+            ("GREENROOM_HOOK", event.hook), ("GREENROOM_RESULT", event.result),
+            ("GREENROOM_WAKE", event.wake.map { String($0) }),
             ("GREENROOM_MEMORY_LEVEL", event.level), ("GREENROOM_MODE", event.mode),
             ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
             ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
@@ -102,11 +103,7 @@ extension LogEntry {
             self.init(.notice, .stoppedItself, app, "main process stopped (\(state.rawValue))") {
                 $0.state = state.rawValue
             }
-        case .wakeCompleted(let app, let result, let wake):
-            self.init(.info, .wakeCompleted, app, "wake\(Self.number(wake)) completed: \(result.rawValue)") {
-                $0.result = result.rawValue
-                $0.wake = wake == 0 ? nil : wake
-            }
+        case .wakeCompleted(let app, let result, let wake): self.init(completionOf: wake, of: app, result)
         case .relaunchScheduled(let app, let time, let ends): self.init(relaunchOf: app, time, earlyEnds: ends)
         case .unrequestedTimeUsedUp(let app, let limit): self.init(timeUsedUpBy: app, limit)
         case .memoryAwaited(let app, let bytes): self.init(memoryAwaitedBy: app, bytes)
@@ -123,6 +120,9 @@ extension LogEntry {
         case .wouldSuspend(let app):
             self.init(.info, .wouldSuspend, app, "would be suspended now (Suspend=dry-run)")
         case .wouldResume(let app, let result): self.init(dryRunOf: app, result)
+        case .hookFailed(let app, let kind, let outcome): self.init(failureOf: kind, of: app, outcome)
+        case .hookKilled(let app, let kind, let time): self.init(killOf: kind, of: app, after: time)
+        case .suspensionRefused(let app): self.init(refusalOf: app)
         case .ended(let receipt): self.init(receipt)
         }
     }
@@ -141,6 +141,37 @@ extension LogEntry {
             .warning, .connectionsRejected, app,
             "reset the connections that waited for a launch: it ended early several times and is not launched for now "
                 + "(waited \(time.timeSpan))")
+    }
+
+    private init(completionOf wake: UInt64, of app: AppID, _ result: WakeResult) {
+        self.init(.info, .wakeCompleted, app, "wake\(Self.number(wake)) completed: \(result.rawValue)") {
+            $0.result = result.rawValue
+            $0.wake = wake == 0 ? nil : wake
+        }
+    }
+
+    private init(killOf kind: HookKind, of app: AppID, after time: Duration) {
+        self.init(.warning, .hookKilled, app, "killed \(kind.rawValue)=: not over after \(time.timeSpan)") {
+            $0.hook = kind.rawValue
+        }
+    }
+
+    private init(refusalOf app: AppID) {
+        self.init(
+            .info, .suspensionRefused, app,
+            "not suspended: ExecBeforeSuspend= exited with status 75; it is run once more before the next attempt"
+        ) { $0.hook = HookKind.beforeSuspend.rawValue }
+    }
+
+    private init(failureOf kind: HookKind, of app: AppID, _ outcome: HookOutcome) {
+        self.init(.warning, .hookFailed, app, "\(kind.rawValue)= failed: \(outcome.sentence)") {
+            $0.hook = kind.rawValue
+            switch outcome {
+            case .ended(.exited(let status)): $0.exitStatus = status
+            case .ended(.signaled(let number, let coreDumped)): ($0.signal, $0.coreDumped) = (number, coreDumped)
+            case .ended(.unknown), .ended(.lost), .notStarted: break
+            }
+        }
     }
 
     private init(stateOf app: AppID, from: AppState, to: AppState, _ reason: StateReason) {
@@ -332,6 +363,17 @@ extension TaskStatus {
     fileprivate init(named name: String) {
         self.init()
         self.name = name
+    }
+}
+
+extension HookOutcome {
+    fileprivate var sentence: String {
+        switch self {
+        case .ended(.exited(let status)): "exited with status \(status)"
+        case .ended(.signaled(let number, _)): "ended by SIG\(shortSignalName(number))"
+        case .ended(.unknown), .ended(.lost): "ended"
+        case .notStarted(let sentence): sentence
+        }
     }
 }
 

@@ -35,6 +35,9 @@ package enum MessageID {
         case .connectionsRejected: "5c4f2a0f6d3b4f5c9c7a3f1f4d1be8a2"
         case .wouldSuspend: "2f0e6c1b7d5a4f7d9a8b3c4e5f60718a"
         case .wouldResume: "8c1d9e7a4b3f4c0e9d6a5b2f1e0c3d47"
+        case .hookFailed: "3b1f7c5e9a2d4f6c8e07b4d1a95c62f8"
+        case .hookKilled: "d04e8a6f2b7141c39c5f60e7183ab9d2"
+        case .suspensionRefused: "7c96d2e1f0ab4385b2148f5a6cd3907e"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"
         case .ended: "cb462029ca494b4da27d0aeb15b48612"
         }

@@ -46,7 +46,8 @@ extension TimelineBuilder {
             .inputArrived(let app, _), .inputNotWatched(let app, _), .wokenTooOften(let app, _),
             .locksHeld(let app, _, _),
             .processorUseHigh(let app, _), .processorThrottled(let app, _), .processorThrottleEnded(let app),
-            .connectionsRejected(let app, _):
+            .connectionsRejected(let app, _), .hookFailed(let app, _, _), .hookKilled(let app, _, _),
+            .suspensionRefused(let app):
             mark(app, entry, now)
         }
     }

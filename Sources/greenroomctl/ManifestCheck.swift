@@ -133,6 +133,11 @@ struct ManifestCheck {
                     .warning, position.file, line: position.line, column: position.column, "\(key)=: \(message)"))
         }
         if let program = manifest.exec.first, let problem = whyNotExecutable(program) { warn("ExecStart", problem) }
+        for kind in HookKind.allCases {
+            for command in manifest.hooks[kind] ?? [] {
+                if let problem = command.words.first.flatMap(whyNotExecutable) { warn(kind.rawValue, problem) }
+            }
+        }
         if isForRoot, manifest.user == nil {
             warn(
                 "User",

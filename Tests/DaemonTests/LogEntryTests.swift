@@ -178,6 +178,24 @@ struct LogEntryTests {
             "web: reset the connections that waited for a launch: it ended early several times and is not launched for now "
                 + "(waited 1min)"),
         Sentence(
+            .hookFailed(web, .beforeSuspend, .ended(.exited(3))), .warning,
+            "web: ExecBeforeSuspend= failed: exited with status 3", "GREENROOM_HOOK=ExecBeforeSuspend",
+            "EXIT_CODE=exited", "EXIT_STATUS=3"),
+        Sentence(
+            .hookFailed(web, .afterResume, .ended(.signaled(11, coreDumped: true))), .warning,
+            "web: ExecAfterResume= failed: ended by SIGSEGV", "GREENROOM_HOOK=ExecAfterResume", "EXIT_CODE=dumped",
+            "EXIT_STATUS=SEGV"),
+        Sentence(
+            .hookFailed(web, .enterForeground, .notStarted("the program /bin/x does not exist")), .warning,
+            "web: ExecEnterForeground= failed: the program /bin/x does not exist", "GREENROOM_HOOK=ExecEnterForeground"),
+        Sentence(
+            .hookKilled(web, .enterBackground, after: .seconds(5)), .warning,
+            "web: killed ExecEnterBackground=: not over after 5s", "GREENROOM_HOOK=ExecEnterBackground"),
+        Sentence(
+            .suspensionRefused(web), .info,
+            "web: not suspended: ExecBeforeSuspend= exited with status 75; it is run once more before the next attempt",
+            "GREENROOM_HOOK=ExecBeforeSuspend"),
+        Sentence(
             receipt(.lifecycle, 0xdead_10cc, "Killed.") { $0.failure = .failed }, .warning,
             "web: Killed. (0xdead10cc, receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=lifecycle",
             "GREENROOM_CODE=0xdead10cc", "GREENROOM_RECEIPT=12", "EXIT_CODE=killed", "EXIT_STATUS=KILL"),

@@ -18,6 +18,7 @@ struct RunRecordTests {
         record.statusText = String(repeating: "x", count: NotifyDatagram.maximumStatus)
         record.errno = -1
         record.outputStart = 1 << 40
+        record.hook = HookRecord(number: 4, position: 2, pid: 99, startTime: 1 << 40)
         record.rests = KeptRests(
             attempt: 3,
             all: [
@@ -37,6 +38,7 @@ struct RunRecordTests {
         let read = try RunRecord(reading: record.bytes)
         #expect(read == record)
         #expect(read.notices == record.notices && read.statusText == record.statusText && read.owner == record.owner)
+        #expect(read.hook == record.hook && read.hook?.position == 2)
         #expect(read.outputStart == 1 << 40 && read.rests == record.rests && read.rests?.all.count == 1)
         let empty = RunRecord(app: record.app)
         let readEmpty = try RunRecord(reading: empty.bytes)

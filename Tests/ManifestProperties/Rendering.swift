@@ -54,9 +54,11 @@ private func app(_ manifest: AppManifest) -> [String] {
     return lines
 }
 
-private func command(_ manifest: AppManifest) -> [String] {
-    manifest.exec.enumerated().map { index, word in
-        quoted(manifest.commandWords[index] == nil ? doubled(word, "$") : word)
+private func command(_ manifest: AppManifest) -> [String] { words(manifest.exec, manifest.commandWords) }
+
+private func words(_ words: [String], _ variables: [Int: CommandWord]) -> [String] {
+    words.enumerated().map { index, word in
+        quoted(variables[index] == nil ? doubled(word, "$") : word)
     }
 }
 
@@ -99,7 +101,13 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         "Suspend=\(policy.suspension.rawValue)",
         "Timers=\(policy.keepsTimers ? "yes" : "no")",
         "KeepAwake=\(manifest.keepAwake.map(words) ?? "")",
-    ] + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }
+    ] + hooks(manifest) + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }
+}
+
+private func hooks(_ manifest: AppManifest) -> [String] {
+    HookKind.allCases.flatMap { kind in
+        (manifest.hooks[kind] ?? []).map { kind.rawValue + "=" + words($0.words, $0.variables).joined(separator: " ") }
+    }
 }
 
 private func words(_ keepAwake: AppPolicy.KeepAwake) -> String {

@@ -127,6 +127,26 @@ struct AppSettingTests {
         #expect(try read("[App]\nExecStart=/a\nExecStart=\nExecStart=/b\n").manifest?.exec == ["/b"])
     }
 
+    @Test("hooks are commands as ExecStart= is; several of one kind run in their order (L57)")
+    func hooks() throws {
+        let manifest = try accepted(
+            "Lifecycle", "ExecBeforeSuspend=/bin/a ${A} $$x", "ExecBeforeSuspend=/bin/b 'c d'",
+            "ExecAfterResume=/bin/e",
+            "ExecEnterBackground=/bin/f", "ExecEnterBackground=")
+        let commands = manifest.hooks[.beforeSuspend] ?? []
+        #expect(commands.map { $0.words(in: ["A=1 2"]) } == [["/bin/a", "1 2", "$x"], ["/bin/b", "c d"]])
+        #expect(manifest.hooks.keys.sorted { $0.rawValue < $1.rawValue } == [.afterResume, .beforeSuspend])
+        #expect(manifest.policy.hooks == [HookKinds(.beforeSuspend), HookKinds(.afterResume)])
+        for (value, offset) in [("a", 0), ("-/bin/a", 0), ("/bin/a ; /bin/b", 7)] {
+            try expectRefused(
+                "Lifecycle", "ExecAfterResume", value, at: offset, "the absolute path of a program and its arguments")
+        }
+        let lines = Array(repeating: "ExecAfterResume=/a\n", count: 17).joined()
+        #expect(
+            try read("[App]\nExecStart=/a\n[Lifecycle]\n" + lines).lines.first?.contains("more than 16 commands")
+                == true)
+    }
+
     @Test("KillMode= accepts systemd's keywords but none")
     func killMode() throws {
         #expect(try accepted("App", "").policy.killMode == .controlGroup)

@@ -66,6 +66,8 @@ struct SeedTests {
         var manifest = AppManifest(id: try #require(AppID("a")))
         manifest.exec = ["/a", "b c\"\\%$\u{1}", ""]
         manifest.environment = ["A= ", "B=\n"]
+        manifest.hooks = [.beforeSuspend: [Command(words: ["/b", "$1 %"]), Command(words: ["/c"])]]
+        manifest.policy.hooks = HookKinds(.beforeSuspend)
         manifest.sockets.all = [HeldSocket(.stream, .path("/a\\")), HeldSocket(.datagram, .abstract("%"))]
         manifest.policy.holdsSockets = true
         manifest.name = "x%\\"

@@ -121,8 +121,12 @@ struct LifecycleMetricsTests {
             Self.change("notRunning", "launching", "launched", at: 50),
             Self.event(.ended, at: 51) { ($0.namespace, $0.code) = ("exit", "0") },
             Self.change("launching", "notRunning", "ended", at: 51),
+            Self.event(.hookFailed, at: 52), Self.event(.hookKilled, at: 53),
+            Self.event(.hookKilled, at: 54),
         ])
         for line in [
+            "greenroom_app_hook_failures_total{app=\"a\",reason=\"failed\"} 1",
+            "greenroom_app_hook_failures_total{app=\"a\",reason=\"killed\"} 2",
             "greenroom_app_deadlines_missed_total{app=\"a\",deadline=\"wake\"} 1",
             "greenroom_app_deadline_margin_seconds_sum{deadline=\"wake\"} 17",
             "greenroom_app_kills_total{app=\"a\",reason=\"wakeNotCompleted\"} 1",

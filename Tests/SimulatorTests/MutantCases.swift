@@ -4,7 +4,7 @@ import LifecycleSimulator
 extension MutantCase {
     static let all: [MutantCase] =
         states + deadlines + backgroundTime + ends + memory + requests + absences + time + recovery + wakes + severities
-        + traffic + moreTraffic + processor + sockets + connections
+        + traffic + moreTraffic + processor + sockets + connections + hooks
 
     private static func isChange(_ effect: Effect, of app: AppID, to state: AppState) -> Bool {
         if case .report(.stateChanged(app, _, state, _)) = effect { true } else { false }

@@ -91,6 +91,7 @@ extension AwakeReason {
         case .mode: "mode"
         case .inhibitor: "inhibitor"
         case .wake: "wake"
+        case .hook: "hook"
         case .startUp: "startUp"
         case .work(let work): work.rawValue
         case .wokenTooOften: "wokenTooOften"
@@ -112,6 +113,7 @@ extension AwakeReason {
         case .inhibitor(let text): text
         case .wake(let reason): reason.rawValue
         case .fileLock(let file): file
+        case .hook(let kind): kind.rawValue
         case .launching, .foreground, .enteringBackground, .startUp, .work, .wokenTooOften, .notWatchable,
             .suspendDelay, .neverSuspended, .dryRun, .suspending, .waking, .terminating:
             nil
@@ -128,6 +130,7 @@ extension AwakeReason {
         case .mode(let mode): "it is in the mode '\(mode.name)' (BackgroundModes=)"
         case .inhibitor(let text): "a process of it holds an inhibitor of logind: \(text)"
         case .wake(let reason): "it was woken: \(reason.rawValue)"
+        case .hook(let kind): "it runs \(kind.rawValue)="
         case .startUp: "it starts up (StartupSec=)"
         case .work(let work): work.explanation
         case .wokenTooOften: "it was woken within 1s of each of its last suspensions"

@@ -167,7 +167,8 @@ final class ControlService {
             .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
             .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh,
-            .processorThrottled, .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume:
+            .processorThrottled, .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume,
+            .hookFailed, .hookKilled, .suspensionRefused:
             break
         }
     }

@@ -45,6 +45,8 @@ final class DaemonContext {
     let sockets: HeldSockets
     /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
     var nextSearchForWaiters = Duration.zero
+    /// `nil`: not made yet.
+    weak var launcher: RunLauncher?
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 

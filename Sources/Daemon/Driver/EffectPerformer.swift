@@ -48,6 +48,8 @@ final class EffectPerformer: EffectPerforming {
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)
+        case .runHook(let run, let hook, let number): launcher.run(hook, number: number, of: run)
+        case .killHook(let run, let number): runs[run]?.killHook(number)
         case .setOOMClass(let run, let oomClass): runs[run]?.setOOMClass(oomClass)
         case .deliver(let run, let notifications): runs[run]?.deliver(notifications, id)
         case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }

@@ -48,13 +48,7 @@ struct LaunchEnvironment {
     /// override its `Environment=`, the request that launches the app overrides
     /// the manifest, and greenroomd's own variables override both.
     func entries(folders: Folders) -> [String] {
-        var all = inherited.isEmpty ? [Self.path] : inherited
-        if let user {
-            all += ["HOME=\(user.home)", "LOGNAME=\(user.name)", "USER=\(user.name)", "SHELL=\(user.shell)"]
-        }
-        all += manifest.environment + files + launch.environment
-        all.append("GREENROOM_APP=\(manifest.id)")
-        if let marker { all.append(marker) }
+        var all = common(launch.environment)
         all.append("GREENROOM_LAUNCH_STATE=\(launch.state == .foreground ? "inactive" : "background")")
         all.append("GREENROOM_LAUNCH_REASON=\(launch.reason.rawValue)")
         if let url = launch.url { all.append("GREENROOM_LAUNCH_URL=\(url)") }
@@ -64,10 +58,35 @@ struct LaunchEnvironment {
         if let busAddress { all.append("GREENROOM_BUS_ADDRESS=\(busAddress)") }
         if manifest.effectiveNotifyAccess != .none { all.append("NOTIFY_SOCKET=\(notifySocket)") }
         if let watchdog = manifest.policy.watchdog { all.append("WATCHDOG_USEC=\(watchdog.microseconds)") }
-        all += directory("STATE_DIRECTORY", manifest.stateDirectory, below: folders.appState)
-        all += directory("CACHE_DIRECTORY", manifest.cacheDirectory, below: folders.appCache)
-        all += directory("RUNTIME_DIRECTORY", manifest.runtimeDirectory, below: folders.appRuntime)
-        return Self.lastWins(all)
+        return Self.lastWins(all + directories(folders))
+    }
+
+    /// The variables of a command of a hook (L57). It has no notify socket and no connection: what came from there would be what the
+    /// app says.
+    func entries(of hook: Hook, mainPID: Int32?, folders: Folders) -> [String] {
+        var all = common([])
+        all.append("GREENROOM_STATE=\(hook.state.rawValue)")
+        all.append("GREENROOM_REASON=\(hook.reason.rawValue)")
+        if let slept = hook.slept { all.append("GREENROOM_SLEPT_SEC=\(slept.components.seconds)") }
+        if let mainPID { all.append("MAINPID=\(mainPID)") }
+        return Self.lastWins(all + directories(folders))
+    }
+
+    private func common(_ requested: [String]) -> [String] {
+        var all = inherited.isEmpty ? [Self.path] : inherited
+        if let user {
+            all += ["HOME=\(user.home)", "LOGNAME=\(user.name)", "USER=\(user.name)", "SHELL=\(user.shell)"]
+        }
+        all += manifest.environment + files + requested
+        all.append("GREENROOM_APP=\(manifest.id)")
+        if let marker { all.append(marker) }
+        return all
+    }
+
+    private func directories(_ folders: Folders) -> [String] {
+        directory("STATE_DIRECTORY", manifest.stateDirectory, below: folders.appState)
+            + directory("CACHE_DIRECTORY", manifest.cacheDirectory, below: folders.appCache)
+            + directory("RUNTIME_DIRECTORY", manifest.runtimeDirectory, below: folders.appRuntime)
     }
 
     private func directory(_ name: String, _ names: [String], below folder: String) -> [String] {

@@ -46,7 +46,8 @@ extension Report {
             .modeBegan(let app, _), .modeEnded(let app, _), .stoppedItself(let app, _),
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _), .inputArrived(let app, _),
             .inputNotWatched(let app, _), .locksHeld(let app, _, _), .wouldSuspend(let app),
-            .wouldResume(let app, _):
+            .wouldResume(let app, _), .hookFailed(let app, _, _), .hookKilled(let app, _, _),
+            .suspensionRefused(let app):
             app
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,

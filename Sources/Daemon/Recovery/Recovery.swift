@@ -225,6 +225,7 @@ final class Recovery {
         run.socket.drain()
         run.socket.beginReading()
         run.connections.beginServing()
+        run.restoreHook(driver.core.runningHook(of: id))
         if run.start != nil { return }
         if run.process != nil {
             run.checkFrozen()
@@ -251,6 +252,7 @@ extension RunController {
             context.runs.insertMainProcess(process.pid, of: id)
             transport.findPendingSignal()
         }
+        if let hook = record.hook { adoptHook(hook) }
         findEventFiles()
         persistRecord()
     }

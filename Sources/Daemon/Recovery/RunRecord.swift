@@ -23,6 +23,8 @@ struct RunRecord: Hashable {
     var inbox: String?
     /// Where the output of the run begins in the file of the app (`OutputFiles`); `nil`: it goes elsewhere.
     var outputStart: UInt64?
+    /// The hook that runs.
+    var hook: HookRecord?
     /// Of a frozen run: what is left of timeouts, which the daemon corrects before the thaw.
     var rests: KeptRests?
 
@@ -38,6 +40,7 @@ struct RunRecord: Hashable {
         errno = run.reports.errno
         notices = run.transport.queue
         inbox = run.inbox.name == run.app.name ? nil : run.inbox.name
+        hook = run.hook?.record
         outputStart = run.context.output.start(of: run.id)
         rests = run.context.work.keptRests(of: run.id)
     }
@@ -76,7 +79,32 @@ extension RunRecord: SavedRecord {
         try coder.optional(10, &inbox)
         try coder.optional(11, &outputStart)
         try coder.optional(12, &rests)
+        try coder.optional(13, &hook)
     }
+}
+
+/// A command of a hook that runs.
+struct HookRecord: Hashable {
+    /// The number of the hook.
+    var number: Int
+    /// The position of the command.
+    var position: Int
+    var pid: Int32
+    /// In clock ticks since boot.
+    var startTime: UInt64
+}
+
+extension HookRecord: SavedRecord {
+    static var blank: HookRecord { HookRecord(number: 0, position: 0, pid: 0, startTime: 0) }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &number)
+        try coder.field(2, &position)
+        try coder.required(3, &pid)
+        try coder.required(4, &startTime)
+    }
+
+    var fault: String? { position >= 0 ? nil : "command \(position)" }
 }
 
 /// The status text of an app. It is only shown, so a text that is too long or not UTF-8 is cut off and repaired: the record

@@ -67,6 +67,16 @@ final class OutputFiles {
         return file
     }
 
+    /// Opens the file of a run once more, for another process of it; `nil`: its output goes elsewhere.
+    func openAgain(for run: RunID) throws(SystemError) -> Descriptor? {
+        guard let output = runs[run] else { return nil }
+        let flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        let file = try openFolder().descriptor.open(output.app.name, flags)
+        try file.refuseIrregular(path(of: output.app))
+        try file.setNonBlocking(false)
+        return file
+    }
+
     /// A run of the previous daemon.
     func restore(_ run: RunID, of app: AppID, _ start: UInt64) { runs[run] = Output(app: app, start: start) }
 

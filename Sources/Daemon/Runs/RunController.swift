@@ -60,6 +60,8 @@ final class RunController {
     var exitProbe: Retry?
     /// Looks whether an adopted main process has executed its program, stopped itself, or was reaped by its parent.
     var adoptedProbe: Retry?
+    /// The hook that runs (L57).
+    var hook: HookRun?
     /// `Type=forking`: from the exit of the first process until the main process is known.
     var forking: Forking?
     /// For how long the run had got no processor when it got its last notice with a deadline. After a recovery: when it was
@@ -284,6 +286,7 @@ final class RunController {
     /// Sends a notice over the connections of the app, or as a signal. A memory warning has one signal for both levels, so the
     /// level is written to the inbox first (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
+        if notice == .willTerminate { hook?.dropRest() }
         let isTaken = connections.take(notice, effect)
         guard case .memoryWarning(let level) = notice else {
             if !isTaken, !notice.isForConnections { transport.send(notice, effect) }
@@ -303,6 +306,7 @@ final class RunController {
         stopWatchingInput()
         endFreeze()
         transport.discard()
+        hook?.dropRest()
         context.steps.begin(.kill, of: app)
         // A main process that has left the group is killed too.
         if process != nil || isPopulated { killGroup() }
@@ -345,6 +349,7 @@ final class RunController {
         removeRecord()
         removePendingFiles()
         releaseMainProcess()
+        releaseHook()
         connections.close()
         socket.close()
         // From now on nothing else counts what it has stored.

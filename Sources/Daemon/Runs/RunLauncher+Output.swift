@@ -63,6 +63,7 @@ extension RunLauncher {
 
     private func ownFile(_ app: AppID, _ run: RunID, _ owner: Owner?) -> SharedDescriptor? {
         do {
+            if let file = try context.output.openAgain(for: run) { return SharedDescriptor(file) }
             return SharedDescriptor(try context.output.open(for: run, of: app, owner: owner))
         } catch {
             context.journal.logWarning("its output is dropped: \(error)", app: app)

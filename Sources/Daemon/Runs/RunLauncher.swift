@@ -30,11 +30,12 @@ final class RunLauncher {
 
     let context: DaemonContext
     /// The part of the environment of a user's daemon that its apps inherit, as `NAME=value`.
-    private let inheritedEnvironment: [String]
+    let inheritedEnvironment: [String]
 
     init(context: DaemonContext, inheritedEnvironment: [String]) {
         self.context = context
         self.inheritedEnvironment = inheritedEnvironment
+        context.launcher = self
     }
 
     /// Launches an app. `spawned` follows, or `spawnFailed` with a sentence that says why.
@@ -83,7 +84,9 @@ final class RunLauncher {
             manifest: manifest, files: files, launch: launch, user: user?.record, notifySocket: socket.path,
             busAddress: run.connections.address, inbox: inbox.path,
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
-        var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
+        let entries = environment.entries(folders: context.folders)
+        var request = makeRequest(manifest, manifest.command(entries), user, entries, enclosure)
+        if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
         request.passedDescriptors = sockets + context.stored.passed(to: app)
         setOutput(of: &request, manifest, id, user?.owner)
         do {
@@ -116,7 +119,7 @@ final class RunLauncher {
         }
     }
 
-    private func environmentFiles(_ manifest: AppManifest) throws -> [String] {
+    func environmentFiles(_ manifest: AppManifest) throws -> [String] {
         var entries: [String] = []
         for file in manifest.environmentFiles {
             guard let bytes = try readFileIfPresent(at: file.path, limit: EnvironmentFile.maximumSize) else {
@@ -150,10 +153,9 @@ final class RunLauncher {
 
     // MARK: The request
 
-    private func makeRequest(
-        _ manifest: AppManifest, _ user: AppUser?, _ environment: [String], _ enclosure: Enclosure
+    func makeRequest(
+        _ manifest: AppManifest, _ command: [String], _ user: AppUser?, _ environment: [String], _ enclosure: Enclosure
     ) -> SpawnRequest {
-        let command = manifest.command(environment)
         var request = SpawnRequest(
             executable: command[0], arguments: Array(command.dropFirst()), environment: environment)
         request.workingDirectory =
@@ -161,7 +163,6 @@ final class RunLauncher {
         request.credentials = user?.credentials
         request.umask = manifest.umask
         request.resourceLimits = resourceLimits(manifest)
-        if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? OOMClass.defaultBase
         request.noNewPrivileges = manifest.noNewPrivileges
         request.ignoresSIGPIPE = manifest.ignoresSIGPIPE

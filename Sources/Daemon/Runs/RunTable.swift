@@ -5,6 +5,8 @@ import Linux
 final class RunTable {
     private var controllers: [RunID: RunController] = [:]
     private var mainProcesses: [Int32: RunID] = [:]
+    /// The processes of hooks. The run's controller reaps them.
+    private var hooks: Set<Int32> = []
 
     private var latest: [AppID: RunID] = [:]
 
@@ -43,6 +45,11 @@ final class RunTable {
     /// The process was reaped, or is no longer the main process.
     func removeMainProcess(_ pid: Int32) { mainProcesses[pid] = nil }
 
+    func insertHook(_ pid: Int32) { hooks.insert(pid) }
+
+    /// From now on it is an orphan like any other.
+    func removeHook(_ pid: Int32) { hooks.remove(pid) }
+
     /// Handles SIGCHLD: main processes that stopped or continued, and orphans of apps. Orphans become children of the
     /// daemon because it is their subreaper (PR_SET_CHILD_SUBREAPER(2const)).
     func childrenChanged() {
@@ -69,9 +76,9 @@ final class RunTable {
         controllers.values.first { $0.isFrozen && $0.enclosure.isKnown(stat) }?.continued(stat)
     }
 
-    /// Reaps all children that are no main processes. A main process that has ended hides those behind it from
+    /// Reaps all children that are neither main processes nor hooks. One of these that has ended hides those behind it from
     /// waitid(2), so this is called again once it was reaped.
     func reapOrphans() {
-        _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil })
+        _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil || hooks.contains($0) })
     }
 }

@@ -15,6 +15,7 @@ extension LifecycleCore {
         if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
         let deadline = begin(index, .background, apps[index].policy.backgroundDeadline, now)
         change(index, to: .enteringBackground(EnteringBackground(deadline: deadline)), reason, now)
+        addHook(index, Hook(.enterBackground, entering: .background, reason), now)
         // A process that has stopped itself has given its answer (L17).
         if self[run: index].isStopped { answeredBackground(index, now) }
     }
@@ -57,9 +58,15 @@ extension LifecycleCore {
         if apps[index].phase != .launching { endStartUp(index, now) }
     }
 
+    /// The app has answered, or a hook has ended. The transition is over when both have.
     mutating func answeredBackground(_ index: Int, _ now: Instant) {
-        guard case .enteringBackground(let entering)? = apps[index].execution else { return }
+        guard apps[index].phase == .enteringBackground else { return }
         metTransitionDeadline(index, now)
+        guard case .enteringBackground(var entering)? = apps[index].execution else { return }
+        if hookRuns(index) {
+            entering.isAnswered = true
+            return update(index, .enteringBackground(entering))
+        }
         switch entering.pending {
         case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .requested, now) }
         case .terminate: return terminate(index, .requested, now)
@@ -99,6 +106,7 @@ extension LifecycleCore {
             background.idleSince = nil
             update(index, .background(background))
             self[run: index].lockHold = nil
+            endSleepOfHooks(index, .woken, now)
         case .suspending?, .suspended?: wake(index, pending: nil, for: nil, isUnrequested: true, now)
         case .waking?: cancelUnloading(index)
         case nil, .launching?, .foreground?, .enteringBackground?, .terminating?: break

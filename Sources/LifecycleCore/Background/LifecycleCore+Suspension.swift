@@ -15,6 +15,7 @@ extension LifecycleCore {
         case .dryRun: return beginDrySleep(index, background, now)
         }
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
+        if runsHookBeforeSuspension(index, now) { return }
         notifyOfSuspension(index, now)
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
@@ -112,6 +113,7 @@ extension LifecycleCore {
             case .terminate: shutdown == nil ? .requested : .shutdown
             case .background, nil: reason == nil ? .taskBegan : .woken
             }
+        recordResumeReason(index, stated, cause)
         let continuesStopped = stated == .woken || stated == .requested || stated == .timer
         let waking = Waking(pending: pending, wake: reason, continuesStopped: continuesStopped)
         thaw(index, waking, stated ?? cause, now)
@@ -163,6 +165,7 @@ extension LifecycleCore {
             return terminate(index, cause, now)
         case .background, nil: break
         }
+        thawedForHooks(index, now)
         if waking.continuesStopped { continueIfStopped(index) } else { continueIfNeeded(index) }
         runInBackground(index, .woken, now)
     }

@@ -122,6 +122,8 @@ package struct AppPolicy: Hashable, Sendable {
     /// L15: it is notified when data that it cannot read while the user is away becomes unavailable and available.
     package var usesProtectedData = false
     package var backgroundModes: BackgroundModes = []
+    /// L57: the hooks that have commands. They and their order are the daemon's.
+    package var hooks: HookKinds = []
 
     /// L50: input wakes it while it is suspended (`Traffic=`). The manifest decides: by default that of workers does.
     package var wakesOnTraffic = false

@@ -15,6 +15,8 @@ extension LifecycleCore {
         leaveForegroundSlot(index)
         self[run: index].assertions.removeTasks()
         self[run: index].modes = []
+        // One that runs is a process of the app from now on, and ends with it.
+        self[run: index].hooks = nil
         if cause != .selfInitiated {
             // The deadline assumes normal CPU weight. An app in the background does not get that by announcing its end.
             endProcessorThrottle(index)
@@ -77,6 +79,7 @@ extension LifecycleCore {
         cancelDeadlines(index)
         self[run: index].assertions.removeTasks()
         self[run: index].modes = []
+        self[run: index].hooks = nil
         var ending = Ending(self[run: index], cause: cause, from: state, start: now, warnAt: now + Self.killTimeout)
         if hasForegroundSlot(index) { ending.relaunch = .foreground }
         if case .terminating(let terminating)? = execution {

@@ -4,6 +4,7 @@ extension LifecycleCore {
     mutating func enterForeground(_ index: Int, _ reason: StateReason, _ now: Instant) {
         precondition(isInFront(index), "\(apps[index].id) has no foreground slot")
         endBackgroundStay(index, now)
+        let isLaunch = apps[index].phase == .launching
         switch apps[index].phase {
         case .launching: break
         case .notRunning, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking,
@@ -15,6 +16,8 @@ extension LifecycleCore {
         change(index, to: .foreground(Foreground(watchdog: watchdog)), reason, now)
         openURLs(index)
         becomeActiveIfUninterrupted(index, reason, now)
+        endSleepOfHooks(index, reason, now)
+        if !isLaunch { addHook(index, Hook(.enterForeground, entering: .inactive, reason), now) }
     }
 
     private mutating func returnToForeground(_ index: Int) {

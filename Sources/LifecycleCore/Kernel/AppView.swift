@@ -129,6 +129,8 @@ package enum AwakeReason: Hashable, Sendable {
     /// A process of it holds an inhibitor of logind. What it inhibits, and why.
     case inhibitor(String)
     case wake(LaunchReason)
+    /// A hook runs (L57).
+    case hook(HookKind)
     /// It starts up: it neither listens nor is idle, and `StartupSec=` is not over.
     case startUp
     /// It has something to do (L51).

@@ -30,6 +30,10 @@ package enum Effect: Hashable, Sendable {
     /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
     case throttle(RunID)
     case unthrottle(RunID)
+    /// Runs the commands of a hook in the group of a run (L57). → `hookEnded`, unless it is killed.
+    case runHook(RunID, Hook, number: Int)
+    /// Sends SIGKILL to the hook with this number, and to no other process of the run.
+    case killHook(RunID, number: Int)
     /// L38: sets the rank of the run for the kernel's OOM killer. Until the first one it is `OOMClass.active`.
     case setOOMClass(RunID, OOMClass)
     /// Delivers notifications (L32).
@@ -218,10 +222,17 @@ package enum Report: Hashable, Sendable {
     /// L58: with `Suspend=dry-run`, the app would be suspended now, and would not be any more.
     case wouldSuspend(AppID)
     indirect case wouldResume(AppID, DryRunResult)
+    /// A command of a hook failed (L57).
+    indirect case hookFailed(AppID, HookKind, HookOutcome)
+    /// A hook was killed after this time (L57).
+    case hookKilled(AppID, HookKind, after: Duration)
+    /// `ExecBeforeSuspend=` has refused the suspension: it is run once more before the next one (L57).
+    case suspensionRefused(AppID)
     indirect case ended(Receipt)
 }
 
-/// Why an app changed its state. The raw values are the words of the control interface and of the journal.
+/// Why an app changed its state. The raw values are the words of the control interface and of the journal. The positions of the
+/// cases are saved: new ones go to the end.
 package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case launched, ready, requested, displaced, interrupted, interruptionEnded, idle, woken, ended, jetsam
     case taskBegan, missedDeadline, tooManyTasks, exitsOnSuspend, shutdown

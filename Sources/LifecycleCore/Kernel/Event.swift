@@ -96,6 +96,8 @@ package enum RunEvent: Hashable, Sendable {
     case workMeasured(RunWork)
     /// Since its launch the run has used so much processor time, and was ready to run for so long without a processor (L44).
     case processorMeasured(used: Duration, waited: Duration)
+    /// The commands of the hook with this number ended, or the next daemon cannot find out how.
+    case hookEnded(number: Int, HookOutcome)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
     /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
     /// unknown. `remaining`: the processes that it left behind.

@@ -51,6 +51,8 @@ struct Foreground: Hashable, Sendable {
 struct EnteringBackground: Hashable, Sendable {
     var deadline: Deadline?
     var pending: PendingRequest?
+    /// The app has answered. A hook has not ended (L57).
+    var isAnswered = false
 }
 
 struct Background: Hashable, Sendable {

@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload
+        case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload, hook
     }
 
     /// The nearest thing that is due for an app.
@@ -53,13 +53,21 @@ extension LifecycleCore {
             switch running.execution {
             case .background(let background):
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
-                timer.consider(suspensionDue(index, stored, background), .suspend)
+                let hookDue = stored.run.hooks?.running?.due
+                timer.consider(hookDue, .hook)
+                // What a hook does is not what the app does, and the suspension waits for it.
+                if let freezeAt = stored.run.hooks?.freezeAt {
+                    timer.consider(freezeAt, .suspend)
+                } else if hookDue == nil {
+                    timer.consider(suspensionDue(index, stored, background), .suspend)
+                    timer.consider(background.look?.nextAt, .work)
+                }
                 timer.consider(startUpDue(index, stored), .startUp)
-                timer.consider(background.look?.nextAt, .work)
                 timer.consider(stored.run.traffic.watchAgainAt, .watchAgain)
                 if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
+                timer.consider(stored.run.hooks?.running?.due, .hook)
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
                 timer.consider(startUpDue(index, stored), .startUp)
                 if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
@@ -69,8 +77,10 @@ extension LifecycleCore {
             case .launching:
                 timer.consider(running.execution.deadline?.due, .deadline)
                 timer.consider(startUpDue(index, stored), .startUp)
-            case .foreground, .waking, .terminating:
+            case .foreground:
                 timer.consider(running.execution.deadline?.due, .deadline)
+                timer.consider(stored.run.hooks?.running?.due, .hook)
+            case .waking, .terminating: timer.consider(running.execution.deadline?.due, .deadline)
             case .suspended(let suspended):
                 timer.consider(suspendedLimitDue(index, stored), .memoryLimit)
                 timer.consider(suspended.inputDue, .input)
@@ -134,6 +144,7 @@ extension LifecycleCore {
         case .processor: processorLookIsDue(index, now)
         case .sockets: clientsAreDue(index, now)
         case .unload: unload(index, now)
+        case .hook: hookIsDue(index, now)
         }
     }
 

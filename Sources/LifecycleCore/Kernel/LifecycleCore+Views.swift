@@ -43,6 +43,14 @@ extension LifecycleCore {
     /// Whether a run was notified that it is in the background, and has not answered.
     package func isEntering(_ run: RunID) -> Bool { phase(of: run) == .enteringBackground }
 
+    /// The hook of a run that has not ended, and its number; `nil`: none runs.
+    package func runningHook(of run: RunID) -> (hook: Hook, number: Int)? {
+        guard let index = runs[run.number], let hooks = self[run: index].hooks, let running = hooks.running else {
+            return nil
+        }
+        return (running.hook, hooks.number)
+    }
+
     /// Whether a run is launching.
     package func isLaunching(_ run: RunID) -> Bool { phase(of: run) == .launching }
 
@@ -148,8 +156,10 @@ extension LifecycleCore {
         let run = running.run
         switch running.execution {
         case .launching: return [AppView.Awake(reason: .launching, since: app.since)]
-        case .foreground: return [AppView.Awake(reason: .foreground, since: app.since)]
-        case .enteringBackground: return [AppView.Awake(reason: .enteringBackground, since: app.since)] + held(run)
+        case .foreground: return [AppView.Awake(reason: .foreground, since: app.since)] + hook(run)
+        case .enteringBackground(let entering):
+            if entering.isAnswered { return held(run) }
+            return [AppView.Awake(reason: .enteringBackground, since: app.since)] + held(run)
         case .background(let background):
             if let sleep = app.drySleep { return [AppView.Awake(reason: .dryRun, since: sleep.since)] }
             return awake(run, background, isSuspendable: app.policy.suspension != .no, now)
@@ -198,8 +208,14 @@ extension LifecycleCore {
                 }
             all.append(AppView.Awake(reason: reason, since: mode.began))
         }
+        all += hook(run)
         if let startUp = run.startUp { all.append(AppView.Awake(reason: .startUp, since: startUp.began)) }
         return all
+    }
+
+    private func hook(_ run: Run) -> [AppView.Awake] {
+        guard let running = run.hooks?.running else { return [] }
+        return [AppView.Awake(reason: .hook(running.hook.kind), since: running.began)]
     }
 
     private func taskViews(_ run: Run, _ now: Instant) -> [AppView.Task] {

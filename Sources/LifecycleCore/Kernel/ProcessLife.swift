@@ -175,9 +175,11 @@ struct Run: Hashable, Sendable {
     @Rare var lockHold: LockHold? = nil
     /// What it uses of the processors in the background (L44).
     var processor = ProcessorWatch()
+    /// `nil`: none has run, and the app did not sleep, as its hooks see it (L57).
+    @Rare var hooks: Hooks? = nil
 
     /// Whether something keeps it awake in the background.
-    var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil || !modes.isEmpty }
+    var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil || !modes.isEmpty || hooks?.holdAwake ?? false }
 
     init(id: RunID, created: Instant) {
         self.id = id

@@ -96,6 +96,7 @@ extension RunEvent: SavedUnion {
         case .terminationAnswered: writer.put(case: 51)
         case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
         case .heartbeatTimeChanged(let time): writer.put(case: 62, time)
+        case .hookEnded(let number, let outcome): writer.put(case: 80, number, outcome)
         case .sizeMeasured(let bytes, let estimate): writer.put(case: 61, SavedSize(bytes), SavedSize(estimate))
         }
     }
@@ -152,6 +153,7 @@ extension RunEvent: SavedUnion {
         case 71: self = .modeEnded(try values.next())
         case 72: self = .inhibitorChanged(try values.next())
         case 73: self = .inhibitorChanged(nil)
+        case 80: self = .hookEnded(number: try values.next(), try values.next())
         case 62: self = .heartbeatTimeChanged(to: try values.next())
         default: return nil
         }

@@ -170,6 +170,7 @@ extension EnteringBackground: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &deadline)
         try coder.optional(2, &pending)
+        try coder.flag(3, &isAnswered)
     }
 }
 

@@ -65,6 +65,9 @@ extension AppPolicy: SavedRecord {
         var other = suspension == .yes ? nil : suspension
         try coder.optional(60, &other)
         suspension = other ?? .yes
+        var hooks = hooks.isEmpty ? nil : hooks
+        try coder.optional(40, &hooks)
+        self.hooks = hooks ?? []
     }
 }
 

@@ -199,6 +199,7 @@ extension Run: SavedRecord {
         var uncertain = isCertain ? nil : size
         try coder.optional(40, &uncertain)
         size = uncertain ?? SizeRecord(estimate: memory)
+        try coder.optional(41, &hooks)
     }
 
     package var fault: String? {

@@ -182,6 +182,8 @@ extension LifecycleCore {
             apps[index].wakes.add(PendingWake(reason: reason, id: id, isUnrequested: isUnrequested))
         }
         wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: isOwnTimer ? .timer : .woken, now)
+        // A peer that waits for space is no work for it.
+        if !wakesOnTraffic { keepHooksAsleep(index) }
         report(.inputArrived(apps[index].id, input))
         self[run: index].traffic.quickWakes = quickWakes
         if isOwnTimer { self[run: index].traffic.momentSince = now }

@@ -127,7 +127,7 @@ extension LifecycleCore {
         if !work.isBrief { recordWaits(index, work, reason) }
         let isWoken = followDrySleep(index, work, before: before, lookedAt: lookedAt, reason, now)
         if isFirst || isWoken { return }
-        if let reason { isAtWork(index, reason, isOwn: work.isOwn) } else { becameIdle(index, background, now) }
+        if let reason { isAtWork(index, reason, isOwn: work.isOwn, now) } else { becameIdle(index, background, now) }
     }
 
     private mutating func recordWaits(_ index: Int, _ work: RunWork, _ reason: WorkReason?) {
@@ -137,7 +137,7 @@ extension LifecycleCore {
         self[run: index].traffic.detail = isOther ? nil : work.detail
     }
 
-    private mutating func isAtWork(_ index: Int, _ reason: WorkReason, isOwn: Bool) {
+    private mutating func isAtWork(_ index: Int, _ reason: WorkReason, isOwn: Bool, _ now: Instant) {
         // Locks belong to the work that it has done before.
         self[run: index].lockHold = nil
         self[run: index].traffic.pulseTime = nil
@@ -146,6 +146,8 @@ extension LifecycleCore {
         // It answered that it is in the background by stopping itself (L17), and would never read that.
         if hasClients { continueIfStopped(index) }
         let isForClients = hasClients && !isOwn
+        // A timer had woken it.
+        if isForClients { endSleepOfHooks(index, .woken, now) }
         if isForClients, apps[index].policy.role == .worker, !self[run: index].assertions.hasTasks {
             self[run: index].isUnrequested = false
         }
@@ -194,7 +196,9 @@ extension LifecycleCore {
         if shutdown == nil, isAtWorkWhileFrozen(index, work) {
             update(index, .suspended(suspended))
             recordWaits(index, work, nil)
-            return wake(index, pending: nil, for: nil, because: .woken, now)
+            wake(index, pending: nil, for: nil, because: .woken, now)
+            if look.kind == .moment { keepHooksAsleep(index) }
+            return
         }
         setTimers(&suspended, index, work, hasClients: look.hasClients, now)
         suspended.hasSignalTimers = work.hasSignalTimers

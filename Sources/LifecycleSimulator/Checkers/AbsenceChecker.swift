@@ -93,7 +93,7 @@ struct AbsenceChecker {
 
     private static func isAnyAppVisible(_ model: CoreModel) -> Bool {
         model.apps.indices.contains {
-            model.apps[$0].phase == .foreground || model.apps[$0].phase == .entering && model.answering != $0
+            model.apps[$0].phase == .foreground || model.apps[$0].phase == .entering && !model.isEntered($0)
         }
     }
 

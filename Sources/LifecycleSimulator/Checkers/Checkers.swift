@@ -37,6 +37,7 @@ struct Checkers {
     private var unloads: UnloadChecker
     private var instances: InstanceChecker
     private var connections: ConnectionChecker
+    private let hooks = HookChecker()
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
@@ -126,6 +127,7 @@ struct Checkers {
         _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel, _ world: World, _ core: Core
     ) {
         let now = world.now
+        hooks.record(effect, of: app, model, &findings)
         sockets.record(effect, of: app, in: event, model, at: now, &findings)
         unloads.record(effect, of: app, model, at: now, &findings)
         instances.record(effect, of: app, model, &findings)
@@ -204,6 +206,7 @@ struct Checkers {
         traffic.verify(model, world, at: now, &findings)
         verifyTraffic(model, world, core)
         if case .deadlineReached = event {
+            hooks.verifyAll(model, at: now, &findings)
             for app in startUps.ended {
                 suspensions.verify(
                     of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)

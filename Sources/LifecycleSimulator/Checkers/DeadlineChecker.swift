@@ -141,7 +141,7 @@ struct DeadlineChecker {
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish, .watchInput,
             .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
-            .limitProcessor:
+            .limitProcessor, .runHook, .killHook:
             return
         }
         refresh(app)

@@ -126,6 +126,7 @@ struct IdlenessChecker {
             apps[app].lastLook = nil
             apps[app].isMoment = event == .deadlineReached
         case .notify, .deliver: apps[app].hintedAt = nil
+        case .runHook, .killHook: apps[app].lastLook = nil
         case .report(.deadlineCancelled(let id, .wake, _)):
             apps[app].lastLook = nil
             findings.check(
@@ -175,7 +176,8 @@ struct IdlenessChecker {
         findings.check(
             now >= apps[app].awakeUntil, .quickTurnsAreBounded,
             "\(known.id) was woken too often, but is suspended \(apps[app].awakeUntil - now) µs too early")
-        guard known.policy.role == .worker else { return }
+        // It had nothing to do when its hook was started, and is looked at once it is frozen.
+        guard known.policy.role == .worker, !known.hooks.isSettling else { return }
         guard case .run(let run, .workMeasured) = event, known.run == run else {
             return findings.check(false, .workKeepsAwake, "\(known.id) is suspended without a look at what it does")
         }
@@ -297,7 +299,8 @@ struct IdlenessChecker {
             "\(known.id) is looked at while it is \(known.phase)")
         let isQuiet =
             known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)
-            && !startUps.isStartingUp(app) && !world.isLeftAwake(app) && known.policy.suspension == .yes
+            && !startUps.isStartingUp(app) && !world.isLeftAwake(app) && !known.hooks.isRunning
+            && known.policy.suspension == .yes
         let isIdle = isQuiet && known.policy.role == .worker
         apps[app].quietSince = isQuiet && !isIdle ? apps[app].quietSince ?? now : nil
         if !isIdle {

@@ -147,6 +147,8 @@ package enum Rule: String, CaseIterable, Sendable {
         "an app that handles them gets willSuspend before it is frozen, and didResume once when it is thawed (L32)"
     case causesAreTrue = "the causes of becoming active, and of resigning that, are those that they say (L3, L13)"
     case answeredEndsAreImmediate = "an app that has answered willTerminate is killed at once (L46)"
+    case hooksRunAwake = "hooks run one at a time, for no timer, and no app is frozen while one runs (L57)"
+    case hooksAreBounded = "a hook that is not over in its time is killed, and keeps no app awake for longer (L57)"
     case everythingBecomesIdle = "all apps become idle when no more requests and faults come"
 }
 

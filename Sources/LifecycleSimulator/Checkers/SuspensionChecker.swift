@@ -115,7 +115,7 @@ struct SuspensionChecker {
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
         // `IdlenessChecker` checks workers.
         guard let since = apps[app].since, !apps[app].isBudgetOver, !apps[app].hasLocks, known.policy.role != .worker,
-            !apps[app].wasLeftAwake
+            !apps[app].wasLeftAwake, !known.hooks.isSettling
         else { return }
         findings.check(
             now - since >= known.policy.suspendDelay.microseconds, .suspendedInTime,
@@ -131,7 +131,7 @@ struct SuspensionChecker {
         if isLeftAwake { apps[app].wasLeftAwake = true }
         let isQuiet =
             known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
-            && !startUps.isStartingUp(app) && !isLeftAwake
+            && !startUps.isStartingUp(app) && !isLeftAwake && !known.hooks.isRunning
         if !isQuiet {
             apps[app].since = nil
         } else if apps[app].since == nil {
@@ -154,7 +154,8 @@ struct SuspensionChecker {
             let policy = model.apps[app].policy
             guard let since = apps[app].since, policy.role != .worker, policy.suspension == .yes else { continue }
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
-            let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry) + apps[app].staysAwake
+            let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0
+            let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry, settling) + apps[app].staysAwake
             findings.check(
                 now - since < max(1, delay), .suspendedInTime,
                 "\(model.apps[app].id) has had no assertion for \(now - since) µs, but is not frozen")

@@ -193,7 +193,7 @@ extension MemorySimulation {
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
             .writeReceipt,
-            .dropRestorationState, .identify, .answer, .warn,
+            .dropRestorationState, .identify, .answer, .warn, .runHook, .killHook,
             .report, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
             break
         }

@@ -168,6 +168,7 @@ struct RandomEventTests {
             .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
             .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),
             .run(run, .mainProcessChanged(pid: 5)),
+            .run(run, .hookEnded(number: random.pick([1, 2, 3]), random.pick([.ended(.exited(0)), .refusal]))),
             .run(run, .frozen(attempt: 1, memory: mebibyte)), .run(run, .thawed(attempt: 1)),
             .run(run, .inspected(Inspection(traced: random.isOne(in: 2), cpu: .zero, memory: mebibyte))),
         ]
@@ -181,6 +182,7 @@ struct RandomEventTests {
             ])
             behaviour.entering = random.pick([.answers, .stops, .cannotBeNotified, .isSilent])
             behaviour.terminating = random.pick([.exits(0), .exits(1), .diesOfSignal, .ignores, .cannotBeNotified])
+            behaviour.hook = random.pick([nil, .ended(.exited(0)), .ended(.exited(1)), .refusal])
             behaviour.freezes = !random.isOne(in: 4)
             behaviour.thaws = !random.isOne(in: 6)
             behaviour.isTraced = random.isOne(in: 5)

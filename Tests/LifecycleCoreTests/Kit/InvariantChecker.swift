@@ -125,8 +125,11 @@ struct InvariantChecker {
             if states[known.app] != .background, states[known.app] != .suspended {
                 fail("\(effect) in \(states[known.app] as Any)")
             }
-        case .continueStopped(let run), .inspect(let run), .measureActivity(let run, _), .deliver(let run, _),
-            .setOOMClass(let run, _), .measureSize(let run):
+        case .runHook(let run, _, _):
+            if handleEverything(run, effect)?.isFreezing == true { fail("\(effect) in a frozen group") }
+        case .killHook(let run, _), .continueStopped(let run), .inspect(let run), .measureActivity(let run, _),
+            .deliver(let run, _),
+            .setOOMClass(let run, _), .measureSize(let run), .warn(let run, _):
             _ = handleEverything(run, effect)
         case .throttle(let run):
             if handleEverything(run, effect)?.isThrottled == true { fail("\(effect) twice") }
@@ -156,7 +159,6 @@ struct InvariantChecker {
             hasFinished = true
         case .identify(let request, _):
             if answered.contains(request) { fail("\(effect) after the answer") }
-        case .warn(let run, _): _ = handleEverything(run, effect)
         case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep: break
         }
     }
@@ -238,7 +240,8 @@ struct InvariantChecker {
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
             .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,
-            .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume:
+            .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume, .hookFailed, .hookKilled,
+            .suspensionRefused:
             break
         }
     }

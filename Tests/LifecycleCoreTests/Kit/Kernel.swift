@@ -63,6 +63,8 @@ struct Kernel {
         var processor: (used: Duration, waited: Duration)? = (.zero, .zero)
         /// The file locks that it holds.
         var locks: FileLocks?
+        /// How its hooks end; `nil`: they do not.
+        var hook: HookOutcome? = .ended(.exited(0))
         /// Whether it accepts the clients that wait at its held sockets when it runs.
         var accepts = true
 
@@ -145,6 +147,8 @@ struct Kernel {
                 [.run(run, .processorMeasured(used: $0.used, waited: $0.waited))]
             }
                 ?? []
+        case .runHook(let run, _, let number):
+            return behaviour(of: run).hook.map { [.run(run, .hookEnded(number: number, $0))] } ?? []
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
@@ -167,7 +171,8 @@ struct Kernel {
         case .removeInstance(let app):
             clients[app] = nil
             return []
-        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
+        case .killHook, .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver,
+            .recordLaunch,
             .writeReceipt,
             .dropRestorationState,
             .identify, .answer, .warn, .report,

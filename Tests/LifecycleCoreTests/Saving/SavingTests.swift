@@ -187,7 +187,8 @@ struct SavingTests {
                 run,
                 .notified(.didResume(after: .seconds(3), changed: ["battery", "x-a"]), delivered: true, cpu: .zero)),
             .run(run, .mainProcessChanged(pid: 9)), .run(run, .freezeLost(attempt: 1)),
-            .run(run, .notificationDelayed(wake: 17)),
+            .run(run, .notificationDelayed(wake: 17)), .run(run, .hookEnded(number: 3, .refusal)),
+            .run(run, .hookEnded(number: 1 << 40, .notStarted("no"))),
             .run(run, .processorMeasured(used: .seconds(61), waited: .milliseconds(7))),
             .run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 1)),
             .run(run, .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))), .run(run, .emptied),
@@ -210,6 +211,7 @@ struct SavingTests {
         policy.memoryHigh = .max
         (policy.holdsSockets, policy.isTransient) = (true, true)
         (policy.connectionWait, policy.unloadAfter) = (nil, .seconds(600))
+        policy.hooks = [HookKinds(.beforeSuspend), HookKinds(.afterResume)]
         let others: [Event] = [
             .registered(photos, policy, launches: 3), .unregistered(photos), .configured(ManagerPolicy()), .started,
             .recovered, .sleepRequested, .awoke, .locked, .unlocked, .requestAbandoned(RequestID(4)),

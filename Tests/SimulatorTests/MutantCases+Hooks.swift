@@ -1,0 +1,17 @@
+import LifecycleCore
+import LifecycleSimulator
+
+extension MutantCase {
+    static let hooks: [MutantCase] = [
+        .answering("assumes that a hook is over at once", .hooksRunAwake) {
+            if case .runHook(let run, _, let number) = $0 {
+                .run(run, .hookEnded(number: number, .ended(.exited(0))))
+            } else {
+                nil
+            }
+        },
+        .without("lets hooks run for ever", .hooksAreBounded) {
+            if case .killHook = $0 { true } else { false }
+        },
+    ]
+}
