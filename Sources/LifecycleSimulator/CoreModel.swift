@@ -424,7 +424,7 @@ struct CoreModel {
             // A process that has stopped itself has answered.
             if let app = currentApp(of: run) {
                 apps[app].hooks.hasAnswered = apps[app].isStopped
-                set(apps[app].isStopped ? .running : .entering, run)
+                set(apps[app].isStopped && !apps[app].hooks.isRunning ? .running : .entering, run)
             }
         case .willTerminate:
             set(.terminating, run)

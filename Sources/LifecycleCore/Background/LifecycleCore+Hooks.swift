@@ -21,6 +21,11 @@ extension LifecycleCore {
 
     private mutating func startNextHook(_ index: Int, _ now: Instant) {
         guard var hooks = self[run: index].hooks, hooks.running == nil, !hooks.waiting.isEmpty else { return }
+        // The manifest may be another one now.
+        let kinds = apps[index].policy.hooks
+        hooks.waiting.removeAll { !kinds.contains($0.kind) }
+        self[run: index].hooks?.waiting = hooks.waiting
+        guard !hooks.waiting.isEmpty else { return }
         let hook = hooks.waiting.removeFirst()
         let time = apps[index].policy.backgroundDeadline ?? Self.longestHook
         hooks.number += 1

@@ -57,6 +57,7 @@ struct BudgetChecker {
             stays[app].restarts = true
             stays[app].isWake = true
         case .thaw: stays[app].allowance += Self.thawTimeout
+        case .report(.suspensionRefused): stays[app].allowance += known.policy.suspendDelay.microseconds
         case .report(.freezeTakesLong), .report(.deadlineDeferred), .report(.wokenTooOften), .report(.locksHeld),
             .report(.stateChanged(_, _, .background, .continued)):
             stays[app].isExempt = true
@@ -88,7 +89,8 @@ struct BudgetChecker {
         }
         let counts =
             known.state == .background && known.phase != .entering && !deadlines.isOpen(.wake, of: app)
-            && !world.isLeftAwake(app) && run.killedAt == nil && !run.isEmpty && !run.isAskedToFreeze
+            && !world.isLeftAwake(app) && !known.hooks.isRunning && !known.hooks.isSettling && run.killedAt == nil
+            && !run.isEmpty && !run.isAskedToFreeze
         // What is left of a delay that has begun already.
         if counts, stays[app].since == nil { stays[app].allowance += max(0, world.stalledUntil - now) }
         stays[app].since = counts ? now : nil

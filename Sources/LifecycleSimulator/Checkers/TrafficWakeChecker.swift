@@ -123,7 +123,7 @@ struct TrafficWakeChecker {
         let isAlone =
             known.phase == .running && !wake.isDisturbed && apps[app].tasks == 0 && !startUps.isStartingUp(app)
             && !world.isLeftAwake(app) && (known.policy.wakesOnTraffic || known.policy.holdsSockets)
-            && known.policy.role != .worker
+            && known.policy.role != .worker && !known.hooks.isRunning
         if !isAlone {
             apps[app].wake?.aloneSince = nil
         } else if wake.aloneSince == nil {
