@@ -62,12 +62,12 @@ extension AppPolicy: SavedRecord {
         var ignoresTimers = !keepsTimers
         try coder.flag(39, &ignoresTimers)
         keepsTimers = !ignoresTimers
-        var other = suspension == .yes ? nil : suspension
-        try coder.optional(60, &other)
-        suspension = other ?? .yes
         var hooks = hooks.isEmpty ? nil : hooks
         try coder.optional(40, &hooks)
         self.hooks = hooks ?? []
+        var other = suspension == .yes ? nil : suspension
+        try coder.optional(60, &other)
+        suspension = other ?? .yes
     }
 }
 
