@@ -51,6 +51,13 @@ struct DropInTests {
         #expect(try read(text, emptied).manifest == defaults)
     }
 
+    private func setHooks(of full: inout AppManifest) {
+        for kind in HookKind.allCases {
+            full.hooks[kind] = [Command(words: ["/h"])]
+            full.policy.hooks.insert(HookKinds(kind))
+        }
+    }
+
     private func setSockets(of full: inout AppManifest) {
         full.sockets.all = [
             HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
@@ -97,6 +104,7 @@ struct DropInTests {
         full.cacheDirectory = ["c"]
         full.runtimeDirectory = ["r"]
         setSockets(of: &full)
+        setHooks(of: &full)
         full.policy.backgroundModes = .push
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1

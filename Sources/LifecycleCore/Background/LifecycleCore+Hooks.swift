@@ -79,16 +79,14 @@ extension LifecycleCore {
     /// - Returns: whether a hook runs before.
     mutating func runsHookBeforeSuspension(_ index: Int, _ now: Instant) -> Bool {
         if hookRuns(index) { return true }
+        if self[run: index].hooks?.freezeAt != nil { self[run: index].hooks?.freezeAt = nil }
         let kinds = apps[index].policy.hooks
         guard !kinds.isDisjoint(with: [HookKinds(.beforeSuspend), HookKinds(.afterResume)]), shutdown == nil else {
             return false
         }
         var hooks = self[run: index].hooks ?? Hooks()
         // A timer had woken it for a moment, or it is tried again because of file locks.
-        if hooks.asleepSince != nil {
-            self[run: index].hooks?.freezeAt = nil
-            return false
-        }
+        if hooks.asleepSince != nil { return false }
         if kinds.contains(.beforeSuspend) {
             addHook(index, Hook(.beforeSuspend, entering: .suspended, .idle), now)
             return true

@@ -201,6 +201,22 @@ struct HookTests {
         #expect(started(harness, since: mark).map(\.kind) == [.afterResume, .enterBackground, .enterForeground])
     }
 
+    @Test("a hook that waits is not run if the manifest no longer has it")
+    func reload() {
+        let harness = harness(.enterBackground, .enterForeground)
+        harness.behave("llama") { $0.hook = nil }
+        harness.background("llama")
+        harness.advance(.seconds(1))
+        end(harness)
+        harness.activate("llama")
+        harness.background("llama")
+        harness.register("llama") { $0.hooks = [] }
+        end(harness)
+        #expect(started(harness).map(\.kind) == [.enterBackground, .enterForeground])
+        harness.advance(.seconds(1))
+        #expect(harness.state("llama") == .suspended)
+    }
+
     @Test("a timer of a worker runs no hook, and the time that it wakes the worker for is a part of the sleep (L57)")
     func timers() {
         let harness = Harness()

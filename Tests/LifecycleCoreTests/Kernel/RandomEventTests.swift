@@ -48,7 +48,9 @@ struct RandomEventTests {
         #expect(harness.unanswered.isEmpty, "seed \(seed)")
         for app in Self.apps where harness.core.appIDs.contains(id(app)) {
             let state = harness.state(app)!
-            #expect([.notRunning, .suspended, .active, .inactive].contains(state), "\(app) is \(state), seed \(seed)")
+            #expect(
+                [.notRunning, .suspended, .active, .inactive].contains(state),
+                "\(app) is \(state), seed \(seed): \(harness.view(app).awake)")
         }
         harness.handle(.shutdownRequested(immediately: false))
         harness.advance(.seconds(60))
@@ -72,6 +74,7 @@ struct RandomEventTests {
         policy.unloadAfter = random.pick([nil, nil, .seconds(3), .milliseconds(1)])
         policy.isTransient = random.isOne(in: 6)
         policy.role = random.pick([.app, .app, .worker])
+        policy.hooks = HookKinds(rawValue: random.pick([0, 0, 3, 4, 12, 15]))
     }
 
     /// Lets all apps behave, sends no more requests and lets time pass.
@@ -101,6 +104,8 @@ struct RandomEventTests {
             // A freeze that did not happen while the app behaved badly.
             harness.handle(.run(run, .frozen(attempt: harness.kernel.processes[run]!.attempt, memory: mebibyte)))
             // With an infinite budget a task can stay open for ever.
+            harness.handle(.run(run, .inhibitorChanged(nil)))
+            for mode in [BackgroundModes.audio, .processing] { harness.handle(.run(run, .modeEnded(mode))) }
             for task in harness.core.app(of: run).map({ harness.view($0.name).tasks }) ?? [] {
                 harness.handle(.run(run, .taskEnded(name: task.name)))
             }

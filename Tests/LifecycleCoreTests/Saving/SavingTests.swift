@@ -38,6 +38,15 @@ struct SavingTests {
             $0.holdsSockets = true
         }
         harness.connect("store@1")
+        // One hook runs, and two wait for it.
+        harness.register("vault") { $0.hooks = HookKinds(rawValue: 15) }
+        harness.isSlow = false
+        harness.launch("vault")
+        harness.background("vault")
+        harness.behave("vault") { $0.hook = nil }
+        harness.advance(.seconds(1))
+        harness.isSlow = true
+        harness.activate("vault")
         harness.simulate(.critical)
         return harness
     }
