@@ -53,8 +53,10 @@ let package = Package(
     targets: [
         // The lifecycle core, its simulator and the manifest parser. They do no I/O.
         optimizedLibrary("LifecycleCore"),
-        optimizedLibrary("LifecycleSimulator", ["Idleness", "LifecycleCore", "LoopPolicy"]),
-        library("Manifest", ["LifecycleCore"]),
+        optimizedLibrary("LifecycleSimulator", ["Idleness", "LifecycleCore", "LoopPolicy", "Schedule"]),
+        library("Manifest", ["LifecycleCore", "Schedule"]),
+        // Calendar events, and when the timers of apps are due. No I/O.
+        optimizedLibrary("Schedule"),
         // What the waits of a program's threads say about whether it may be frozen. No I/O either.
         optimizedLibrary("Idleness"),
 
@@ -68,7 +70,7 @@ let package = Package(
             name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"])]),
         library("Posix", ["CLinux"]),
-        library("Linux", ["Idleness", "Posix", "CLinux"]),
+        library("Linux", ["Idleness", "Posix", "Schedule", "CLinux"]),
         // What of the event loop is decided: the table of its sources, their budgets.
         optimizedLibrary("LoopPolicy"),
         library("Systemd", ["LoopPolicy", "Posix", "CSystemd"]),
@@ -85,8 +87,8 @@ let package = Package(
         library(
             "Daemon",
             [
-                "Idleness", "LifecycleCore", "LoopPolicy", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control",
-                "Reports",
+                "Idleness", "LifecycleCore", "LoopPolicy", "Manifest", "Posix", "Schedule", "Linux", "Systemd", "JSON",
+                "Control", "Reports",
             ]),
         .target(name: "CGreenroom", dependencies: ["CSystemd"], cSettings: cSettings),
         library("Greenroom", ["CGreenroom"]),
@@ -98,18 +100,19 @@ let package = Package(
         program("greenroom-bench", ["LifecycleSimulator", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         program(
             "greenroomctl",
-            ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control", "Timeline"]),
+            ["LifecycleCore", "Manifest", "Posix", "Schedule", "Linux", "Systemd", "JSON", "Control", "Timeline"]),
         // A program of its own, so that greenroomctl does not load ncurses.
         program("greenroom-top", ["LifecycleCore", "Posix", "Linux", "Systemd", "Control", "CNcurses"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["Saving/SavedForms"]),
         tests("IdlenessTests", ["Idleness"]),
+        tests("ScheduleTests", ["Linux", "Posix", "Schedule", "TestKit"], exclude: ["Fixtures"]),
         tests("SimulatorTests", ["Idleness", "LifecycleCore", "LifecycleSimulator", "LoopPolicy", "TestKit"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
             name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
             swiftSettings: swiftSettings),
-        tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
+        tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties", "Schedule"], exclude: ["Seeds"]),
         .target(
             name: "TestKit", dependencies: ["LoopPolicy", "Posix", "Systemd"], path: "Tests/TestKit",
             swiftSettings: swiftSettings),
