@@ -36,6 +36,8 @@ package struct AppStatus: Record {
     package var watch: WatchStatus?
     /// The sockets that the daemon holds for the app, in the order of the manifest (L29); empty where there are none.
     package var sockets: [SocketStatus] = []
+    /// The timers of the app, and its fetches (L30); empty where it has none.
+    package var timers: [TimerStatus] = []
     /// For how long connections to them have waited for a launch that is postponed (L11); absent where none waits.
     package var connectionsWaiting: Duration?
     /// Until a suspended app is ended to give its memory back (`UnloadAfterSec=`); absent where it is not.
@@ -109,6 +111,7 @@ package struct AppStatus: Record {
         .required("tasks", \.tasks), .list("modes", \.modes), .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
         .optional("lastInput", \.lastInput), .optional("watch", \.watch), .list("sockets", \.sockets),
+        .list("timers", \.timers),
         .optional("connectionsWaitingSeconds", \.connectionsWaiting), .optional("unloadsInSeconds", \.unloadsIn),
         .optional("deferredWake", \.deferredWake), .optional("heldLocks", \.heldLocks),
         .optional("shortestWaitSeconds", \.shortestWait), .optional("timerInSeconds", \.timerIn),
@@ -149,6 +152,22 @@ package struct SocketStatus: Record {
 
     package static let fields: [RecordField<SocketStatus>] = [
         .required("type", \.type), .required("address", \.address), .optional("problem", \.problem),
+    ]
+}
+
+/// When the timers of an app elapse (L30).
+package struct TimerStatus: Record {
+    /// `timer` or `fetch`: the launch reason.
+    package var kind = ""
+    /// The next time; absent where there is none. It may be later by `AccuracySec=`.
+    package var next: Timestamp?
+    /// The last time; absent where it is not known.
+    package var last: Timestamp?
+
+    package init() {}
+
+    package static let fields: [RecordField<TimerStatus>] = [
+        .required("kind", \.kind), .optional("next", \.next), .optional("last", \.last),
     ]
 }
 

@@ -108,7 +108,7 @@ struct CoreModel {
         if let run = event.run { return app(of: run) }
         switch event {
         case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _, by: _),
-            .socketsReady(let id, _):
+            .socketsReady(let id, _), .timer(let id, _):
             return indexes[id]
         default: return nil
         }
@@ -124,7 +124,8 @@ struct CoreModel {
     func app(of effect: Effect) -> Int? {
         switch effect {
         case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id, _), .watchSockets(let id),
-            .stopWatchingSockets(let id), .rejectConnections(let id), .removeInstance(let id):
+            .stopWatchingSockets(let id), .rejectConnections(let id), .removeInstance(let id),
+            .scheduleTimers(let id):
             indexes[id]
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .measureActivity(let run, _),
@@ -223,7 +224,7 @@ struct CoreModel {
                 apps[app].size.setExact(bytes, estimate: estimate, at: .origin)
             }
         case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady:
+            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady, .timer:
             break
         }
     }
@@ -343,7 +344,7 @@ struct CoreModel {
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
             .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
             .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
-            .rejectConnections, .finish:
+            .rejectConnections, .scheduleTimers, .finish:
             break
         }
     }

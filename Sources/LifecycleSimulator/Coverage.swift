@@ -17,7 +17,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
-    case processorMeasured, socketsReady
+    case processorMeasured, socketsReady, timer
     case attached, terminationAnswered, idleHinted, open
     case hookEnded
 
@@ -43,6 +43,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .pressureSimulated: self = .pressureSimulated
         case .recovered: self = .recovered
         case .socketsReady: self = .socketsReady
+        case .timer: self = .timer
         }
     }
 

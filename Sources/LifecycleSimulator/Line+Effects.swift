@@ -24,6 +24,7 @@ extension Line {
         case .stopWatchingSockets(let id): add("stop watching the sockets of ", id.name)
         case .rejectConnections(let id): add("reject the connections of ", id.name)
         case .removeInstance(let id): add("remove the instance ", id.name)
+        case .scheduleTimers(let id): add("schedule the timers of ", id.name)
         case .measureMemory: add("measure memory")
         case .measureSize: add("measure the exact size of ", app?.name ?? "?")
         case .allowSleep: add("allow sleep")

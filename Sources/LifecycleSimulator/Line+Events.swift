@@ -51,6 +51,10 @@ extension Line {
             add(request.number)
             add(": simulate level ")
             add(level.word)
+        case .timer(let id, let what):
+            add("timers of ")
+            add(id.name)
+            add(": \(what)")
         case .socketsReady(let id, _):
             add("a held socket is ready: ")
             add(id.name)

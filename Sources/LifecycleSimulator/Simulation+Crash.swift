@@ -90,7 +90,7 @@ extension World {
         switch event {
         // The clients are disconnected. Measurements and requests to sleep belong to the previous daemon.
         case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .pressureStalled, .sleepRequested,
-            .awoke, .socketsReady:
+            .awoke, .socketsReady, .timer:
             nil
         case .run(let run, let what):
             afterCrash(what, messagesKept: messagesKept, losesStatus: losesStatus).map { .run(run, $0) }
@@ -155,7 +155,7 @@ extension World {
             .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn, .report, .measureMemory, .allowSleep, .finish,
-            .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance:
+            .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .scheduleTimers:
             return false
         }
     }

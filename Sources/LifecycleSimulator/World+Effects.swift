@@ -26,7 +26,7 @@ extension World {
             perform(effect, on: run)
             return nil
         case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: return performSockets(effect)
-        case .writeReceipt, .dropRestorationState, .identify, .answer, .report: return nil
+        case .writeReceipt, .dropRestorationState, .identify, .answer, .report, .scheduleTimers: return nil
         }
     }
 
@@ -70,7 +70,7 @@ extension World {
         // A message may come after the exit of the main process.
         case .warn, .stopWatchingInput, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer,
             .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections,
-            .removeInstance, .finish:
+            .removeInstance, .scheduleTimers, .finish:
             break
         }
         return nil
@@ -111,7 +111,7 @@ extension World {
         case .deliver(_, let notifications): receiveNotifications(run, notifications)
         case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
             .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,
-            .finish:
+            .scheduleTimers, .finish:
             break
         }
     }

@@ -300,7 +300,7 @@ struct World {
         case .unregistered(let id): unregisteredSockets(id)
         case .run, .registered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
             .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered,
-            .socketsReady:
+            .socketsReady, .timer:
             break
         }
     }

@@ -29,7 +29,7 @@ package enum SourceKind: CaseIterable, Sendable {
     case childSignal, processEnd, appDescriptors, notifySocket, appListener, appClient, appTimer, input, inputAnswer,
         heldSockets,
         memoryLimit, later, helperAnswer
-    case folderChange, timer, work
+    case folderChange, timer, wakeTimer, work
     case round
 
     package var level: LoopLevel {
@@ -41,7 +41,7 @@ package enum SourceKind: CaseIterable, Sendable {
             .inputAnswer,
             .heldSockets, .memoryLimit, .later, .helperAnswer:
             .apps
-        case .folderChange, .timer, .work: .work
+        case .folderChange, .timer, .wakeTimer, .work: .work
         case .round: .rounds
         }
     }
@@ -154,6 +154,9 @@ package enum SourceKind: CaseIterable, Sendable {
         Row(
             .timer, by: "the clock, for what is tried again",
             rate: "once an attempt", turn: "one attempt"),
+        Row(
+            .wakeTimer, by: "the clock, for timers and fetches of apps, and a change of it",
+            rate: "once a moment, for all apps that it wakes", turn: "a scan of the plans; the apps follow as work"),
         Row(
             .work, by: "handlers with long work",
             rate: "not bounded: the level's budget", turn: "pieces of all jobs in rotation, up to the turn's budget"),

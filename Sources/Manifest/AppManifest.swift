@@ -1,4 +1,5 @@
 package import LifecycleCore
+package import Schedule
 
 /// The settings of one app, from its manifest and drop-ins.
 ///
@@ -66,6 +67,8 @@ package struct AppManifest: Hashable, Sendable {
         package var sockets = SocketSettings()
         /// `Traffic=`; `nil`: the default of the role. `policy.wakesOnTraffic` has the result.
         package var traffic: Bool?
+        /// When it is woken (L30). `policy.hasTimers` says whether it ever is.
+        package var timers = TimerSettings()
         /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
         package var keepAwake: AppPolicy.KeepAwake?
     }

@@ -7,7 +7,7 @@ extension AppManifest {
         programSettings(specifiers) + accountSettings(specifiers) + directorySettings(specifiers) + limitSettings
             + lifecycleSettings + hookSettings(specifiers) + idleSettings + processorSettings + signalSettings
             + memorySettings(memory)
-            + wakeSettings + socketSettings(specifiers)
+            + wakeSettings + timerSettings(specifiers) + socketSettings(specifiers)
     }
 
     private static func programSettings(_ specifiers: Specifiers) -> [Setting<AppManifest>] {

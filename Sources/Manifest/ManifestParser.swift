@@ -90,6 +90,7 @@ extension AppManifest {
                 "BackgroundModes=\(mode.name) has no effect: with NotifyAccess=none the app cannot begin the mode")
         }
         checkWaking(reader, file, &diagnostics)
+        checkTimers(reader, file, &diagnostics)
         checkProcessor(reader, file, &diagnostics)
         checkSockets(reader, file, &diagnostics)
     }

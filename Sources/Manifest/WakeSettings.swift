@@ -1,4 +1,5 @@
 import LifecycleCore
+import Schedule
 
 /// The settings about waking and idleness (L49 to L51).
 extension AppManifest {
@@ -56,6 +57,8 @@ extension AppManifest {
         policy.wakesOnTraffic = resolvedTraffic
         policy.keepAwake = self.keepAwake ?? AppPolicy().keepAwake
         policy.holdsSockets = !self.sockets.all.isEmpty
+        if !fetches { self.timers.fetchInterval = nil }
+        policy.hasTimers = self.timers.hasTimers || fetches
         if policy.role == .worker, policy.launchAtStart == .foreground { policy.launchAtStart = .background }
     }
 

@@ -20,6 +20,9 @@ package struct MachineFacts: Equatable, Sendable {
     package var home: String?
     package var shell: String?
 
+    /// That of /etc/machine-id, without the user database.
+    package static var machineID: String? { identifier("/etc/machine-id") }
+
     /// Reads the facts. It may ask the user database, except for root.
     package static func read() -> MachineFacts {
         var system = utsname()

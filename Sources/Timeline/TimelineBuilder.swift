@@ -126,6 +126,8 @@ package struct TimelineBuilder {
         case .socketsReady(let app, let input):
             causes[app] = Cause(
                 origin: .input, at: now, sentence: "\(app): \(InputStatus(input).phrase), at a socket held for it")
+        case .timer(let app, .elapsed(let purpose, _)):
+            causes[app] = Cause(origin: .input, at: now, sentence: "\(app): \(purpose.rawValue) elapsed")
         case .run(let run, .frozen(_, let memory, _)):
             if let app = core.app(of: run) { sample(app, memory, now) }
         case .run(let run, .sizeMeasured(let memory, _)), .run(let run, .footprintMeasured(_, let memory)):
@@ -134,7 +136,8 @@ package struct TimelineBuilder {
             measured(reading, now)
             for size in reading.sizes { if let app = core.app(of: size.run) { sample(app, size.bytes, now) } }
         case .run, .registered, .unregistered, .configured, .started, .recovered, .requestAbandoned, .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated:
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated,
+            .timer:
             break
         }
     }

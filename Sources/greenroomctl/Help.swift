@@ -14,7 +14,7 @@ enum Help {
             Query and control the lifecycle of apps. Without VERB, show the daemon as a whole.
 
             Query:
-            \(lines([.list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
+            \(lines([.list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Instances of templates (worker@.app):
@@ -47,7 +47,8 @@ enum Help {
 
     private static func details(_ verb: Verb) -> String? {
         switch verb {
-        case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch, .top:
+        case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .log, .watch,
+            .top:
             queryDetails(verb)
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send,
             .open:
@@ -97,6 +98,8 @@ enum Help {
             watched; of an app that is not running, the sockets that greenroomd holds for it, at which a connection launches
             it. Without APP all apps are shown. With --json there is always a list.
             """
+        case .listTimers:
+            "Columns: next time, until then, last time, since then, app, and kind: timer or fetch. A timer elapses up to\nAccuracySec= later, so that one moment wakes several apps."
         case .cat: "Each file is printed after its path. Files that changed since the daemon read them are named."
         case .receipts:
             """

@@ -60,6 +60,7 @@ struct Session {
         case .show: try showProperties()
         case .isActive: try isActive()
         case .idle: try idle()
+        case .listTimers: try listTimers()
         case .cat: try cat()
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open:
             try request()

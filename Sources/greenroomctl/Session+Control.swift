@@ -122,7 +122,8 @@ extension Session {
         case .background: return [call("Background", isIdempotent: true)]
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .resume: return [call("Resume")]
-        case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .top, .pressure,
+        case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .watch, .top,
+            .pressure,
             .initialize,
             .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
             .replay, .savings:

@@ -23,6 +23,7 @@ extension Session {
             .yellow)
         sheet.add("Suspension", app.suspendProblem.map { sentence("it is impossible: \($0)") }, .yellow)
         sheet.add("Sockets", app.sockets.map(\.phrase))
+        sheet.add("Timers", app.timers.map(timerLine))
         addReasons(app, to: &sheet)
         addAllowance(app, to: &sheet)
         addLastEnd(app, client, to: &sheet)

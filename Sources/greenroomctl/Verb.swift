@@ -2,7 +2,9 @@
 package enum Verb: String, CaseIterable, Sendable {
     case list, status, explain, show
     case isActive = "is-active"
-    case idle, cat, receipts, receipt, log, watch, top
+    case idle
+    case listTimers = "list-timers"
+    case cat, receipts, receipt, log, watch, top
     case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
     case enable, disable
     case pressure
@@ -22,6 +24,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .status, .idle: "[-v] [APP…]"
         case .watch: "[APP…]"
         case .top: "[--interval TIME] [--sort KEY] [--batch [--count N]]"
+        case .listTimers: "[APP…]"
         case .list: "[--state STATE] [--sort KEY] [--full] [APP…]"
         case .show: "[-p KEY]… [--value] [APP…]"
         case .explain, .isActive, .cat: "APP…"
@@ -58,7 +61,7 @@ package enum Verb: String, CaseIterable, Sendable {
             usage
         case .app: usage
         case .top: ""
-        case .list, .status, .idle, .show, .receipts, .log, .plot, .savings: "[APP…]"
+        case .list, .status, .idle, .listTimers, .show, .receipts, .log, .plot, .savings: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push, .edit: "APP"
         case .send: "APP KIND"
@@ -73,7 +76,7 @@ package enum Verb: String, CaseIterable, Sendable {
     var operands: ClosedRange<Int> {
         switch self {
         case .reload, .reexec, .doctor, .top: 0...0
-        case .list, .status, .show, .idle, .watch, .receipts, .log, .plot, .replay, .savings: 0...Int.max
+        case .list, .status, .show, .idle, .listTimers, .watch, .receipts, .log, .plot, .replay, .savings: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot, .edit: 1...1
         case .explain, .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart,
@@ -91,8 +94,8 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many of the arguments, from the first on, name apps.
     var appOperands: Int {
         switch self {
-        case .list, .status, .explain, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate,
-            .background,
+        case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .log, .watch, .launch,
+            .activate, .background,
             .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
@@ -111,6 +114,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .show: "Show the properties of apps as KEY=VALUE"
         case .isActive: "Show the states of apps; succeed if one of them runs"
         case .idle: "Show why apps are awake, or what would wake them"
+        case .listTimers: "List when timers and fetches of apps elapse, the next one first"
         case .cat: "Show the files of apps' manifests"
         case .receipts: "List why apps ended, the latest last"
         case .receipt: "Show one receipt in detail"
@@ -160,6 +164,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case "inspect", "info": "use 'status', or 'show' for scripts"
         case "is-running": "use 'is-active'"
         case "htop", "live": "use 'top'"
+        case "timers", "cron": "use 'list-timers'"
         case "why", "awake", "wakeups", "inhibitors": "use 'idle', or 'explain APP'"
         case "logs", "journal", "journalctl": "use 'log'"
         case "events", "monitor", "follow": "use 'watch'"

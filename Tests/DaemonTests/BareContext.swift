@@ -24,6 +24,7 @@ final class EventList: EventSink {
     func isEntering(_ run: RunID) -> Bool { false }
     func isLaunching(_ run: RunID) -> Bool { false }
     func view(of app: AppID) -> AppView? { nil }
+    func timerState(of app: AppID) -> TimerState? { nil }
 }
 
 extension Journal {

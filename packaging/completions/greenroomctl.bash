@@ -48,7 +48,7 @@ _greenroomctl() {
         ;;
     --property | -p)
         words='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
-            lastInput watch sockets connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds
+            lastInput watch sockets timers connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds
             launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
             backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files
             template transient needsReload'
@@ -107,11 +107,11 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle cat receipts receipt log watch top plot replay savings launch activate background interrupt
+        local verbs='list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt
             resume terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
-        list | status | explain | show | is-active | idle | cat | receipts | log | watch | plot | savings | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
+        list | status | explain | show | is-active | idle | list-timers | cat | receipts | log | watch | plot | savings | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
         # Only apps in a state in which the verb changes something.
         activate) words=$(__greenroomctl_query '[!a]*' list) ;;
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status explain show is-active idle cat receipts receipt log watch top plot replay savings launch activate background interrupt resume \
+set -l verbs list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt resume \
     terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -44,6 +44,7 @@ complete -c greenroomctl -n $none -a explain -d 'Show why an app is awake or not
 complete -c greenroomctl -n $none -a show -d 'Show properties as KEY=VALUE'
 complete -c greenroomctl -n $none -a is-active -d 'Show the states of apps'
 complete -c greenroomctl -n $none -a idle -d 'Show why apps are awake, or what would wake them'
+complete -c greenroomctl -n $none -a list-timers -d 'List when timers and fetches elapse'
 complete -c greenroomctl -n $none -a cat -d 'Show the files of manifests'
 complete -c greenroomctl -n $none -a receipts -d 'List why apps ended'
 complete -c greenroomctl -n $none -a receipt -d 'Show one receipt in detail'
@@ -75,7 +76,7 @@ complete -c greenroomctl -n $none -a doctor -d 'Show what the machine lacks'
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle cat receipts log watch plot savings launch restart push send open enable disable edit' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle list-timers cat receipts log watch plot savings launch restart push send open enable disable edit' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -129,7 +130,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate backgro
     -l no-block -d 'Do not wait for the result'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property -x -d 'Show only this property' \
     -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes lastInput
-    watch sockets connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
+    watch sockets timers connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
     backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
     backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files template transient needsReload'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -l value -d 'Show only the values'

@@ -36,7 +36,7 @@ _greenroomctl() {
     local -A opt_args
     local -a common verbs block since setenv
     local keys='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
-        lastInput watch sockets connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
+        lastInput watch sockets timers connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
         backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
         backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files template transient needsReload'
     block=('--no-block[do not wait for the result]')
@@ -56,6 +56,7 @@ _greenroomctl() {
         'show:show properties as KEY=VALUE'
         'is-active:show the states of apps'
         'idle:show why apps are awake, or what would wake them'
+        'list-timers:list when timers and fetches elapse'
         'cat:show the files of manifests'
         'receipts:list why apps ended'
         'receipt:show one receipt in detail'
@@ -97,7 +98,7 @@ _greenroomctl() {
                 '--sort=[sort by]:key:(name state memory since)' '--full[cut, wrap and leave out nothing]' '*:app:_greenroomctl_apps'
             ;;
         status | idle) _arguments $common '(-v --verbose)'{-v,--verbose}'[show details]' '*:app:_greenroomctl_apps' ;;
-        explain | is-active | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
+        explain | is-active | list-timers | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
         show)
             _arguments $common '*'{-p,--property=}"[show only this property]:key:($keys)" '--value[show only the values]' \
                 '*:app:_greenroomctl_apps'

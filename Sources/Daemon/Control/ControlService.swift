@@ -103,6 +103,7 @@ final class ControlService {
         status.sockets = context.sockets.status(of: id).map(SocketStatus.init)
         // What it says is to be true: another process may have continued a suspended app.
         if let run = driver.core.run(of: id) { context.runs[run]?.checkFrozen(in: scan) }
+        status.timers = context.timers.status(of: id)
         guard let view = view(of: id) else { return status.error == nil ? nil : status }
         status.state = view.state.rawValue
         status.pid = view.pid
@@ -253,6 +254,7 @@ final class ControlService {
     /// The manifest of an app was removed, or has an error now.
     func remove(_ id: AppID) {
         context.sockets.remove(id)
+        context.timers.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }

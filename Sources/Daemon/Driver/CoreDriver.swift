@@ -14,6 +14,8 @@ protocol EventSink: AnyObject {
     func isLaunching(_ run: RunID) -> Bool
     /// An app as the core sees it now; `nil`: it is not known.
     func view(of app: AppID) -> AppView?
+    /// What the timers of an app have done; `nil`: it has none, or they have not begun.
+    func timerState(of app: AppID) -> TimerState?
 }
 
 /// Performs the core's effects.
@@ -124,6 +126,7 @@ final class CoreDriver: EventSink {
     func isEntering(_ run: RunID) -> Bool { core.isEntering(run) || !isIdle }
     func isLaunching(_ run: RunID) -> Bool { core.isLaunching(run) || !isIdle }
     func view(of app: AppID) -> AppView? { core.view(of: app, at: now) }
+    func timerState(of app: AppID) -> TimerState? { core.timerState(of: app) }
 
     // MARK: Recovery
 

@@ -43,6 +43,7 @@ final class DaemonContext {
     /// Descriptors for watches and held sockets.
     let budget = DescriptorBudget()
     let sockets: HeldSockets
+    let timers: Timers
     /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
     var nextSearchForWaiters = Duration.zero
     /// `nil`: not made yet.
@@ -71,6 +72,7 @@ final class DaemonContext {
             journal: journal)
         sockets = HeldSockets(
             loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
+        timers = Timers(loop: loop, journal: journal, stamps: try LaunchStore(folder: folders.timers), events: events)
         ends = try MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)

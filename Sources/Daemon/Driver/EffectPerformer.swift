@@ -76,6 +76,7 @@ final class EffectPerformer: EffectPerforming {
         case .watchSockets(let app): context.sockets.watch(app)
         case .stopWatchingSockets(let app): context.sockets.stopWatching(app)
         case .rejectConnections(let app): context.sockets.rejectConnections(app)
+        case .scheduleTimers(let app): context.timers.changed(app)
         case .removeInstance(let app): context.instances.remove(app)
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)

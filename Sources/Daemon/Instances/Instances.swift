@@ -64,6 +64,7 @@ final class Instances {
         if binding { context.sockets.update(manifest) }
         let policy = context.sockets.policy(of: manifest)
         context.events.send(.registered(id, policy, launches: launches ?? context.launches.count(id)))
+        context.timers.update(manifest)
     }
 
     /// Records whether an app is an instance without a file: that may change when files are added or removed.
@@ -92,6 +93,7 @@ final class Instances {
         // Performed already by the previous daemon, or it has a file now.
         guard context.library.transient[id] != nil else { return }
         attempt(id) { try context.launches.remove(id) }
+        attempt(id) { try context.timers.removeStamp(id) }
         attempt(id) { try context.summaries.remove(id) }
         attempt(id) { try context.output.remove(id) }
         attempt(id) { try context.inboxes.removeInbox(of: id) }
@@ -99,6 +101,7 @@ final class Instances {
         context.stored.removeAll(of: id)
         if registering.contains(id) { return }
         context.sockets.remove(id)
+        context.timers.remove(id)
         context.library.remove(id)
         persist(id)
         log("instance removed: nothing is left of it", id)

@@ -3,12 +3,15 @@ import LifecycleCore
 import Linux
 import Posix
 
-/// How often each app was launched (L9): one file for each app in the state folder.
+/// How often each app was launched (L9), or when its timers elapsed last (L30): one file for each app in the state folder, with a
+/// number.
 final class LaunchStore {
     private let folder: String
 
-    init(folders: Folders) throws {
-        folder = folders.launches
+    convenience init(folders: Folders) throws { try self.init(folder: folders.launches) }
+
+    init(folder: String) throws(SystemError) {
+        self.folder = folder
         try createDirectories(at: folder)
     }
 

@@ -83,4 +83,5 @@ package struct Folders: Hashable, Sendable {
     package var lastReceipts: String { runtime + "/last" }
     package var summaries: String { state + "/summaries" }
     package var launches: String { state + "/launches" }
+    package var timers: String { state + "/timers" }
 }

@@ -161,5 +161,8 @@ final class Program {
         service.reloader.reload { _ in _ = try? ServiceManager.notify(.ready) }
     }
 
-    func setStop(_ stop: Stop) { self.stop = stop }
+    func setStop(_ stop: Stop) {
+        self.stop = stop
+        context.timers.stop()
+    }
 }

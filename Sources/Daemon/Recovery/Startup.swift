@@ -45,7 +45,7 @@ enum Startup {
                     .throttle,
                     .unthrottle, .setOOMClass, .deliver, .recordLaunch, .dropRestorationState, .identify, .answer,
                     .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,
-                    .rejectConnections, .removeInstance, .finish:
+                    .rejectConnections, .removeInstance, .scheduleTimers, .finish:
                     break
                 }
             }

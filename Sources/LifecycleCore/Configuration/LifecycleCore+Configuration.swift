@@ -9,6 +9,7 @@ extension LifecycleCore {
             apps[index].isRegistered = true
             updateHome(index)
             policyChanged(index, before, now)
+            followTimers(index)
             if before.role != .worker, policy.role == .worker { becameWorker(index, now) }
             return reconsiderReturn(index)
         }
@@ -54,6 +55,7 @@ extension LifecycleCore {
         guard let index = indices[id] else { return }
         touch(index)
         apps[index].isRegistered = false
+        followTimers(index)
         updateHome(index)
         // An app that is ending is removed at its end, unless its manifest is back by then.
         if apps[index].phase == .notRunning { remove(index) }

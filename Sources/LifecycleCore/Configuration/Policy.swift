@@ -151,6 +151,8 @@ package struct AppPolicy: Hashable, Sendable {
     /// For how long a launch that L11 holds back keeps the clients of these sockets waiting (`ConnectionWaitSec=`). Then their
     /// connections are reset. `nil`: they wait until the launch.
     package var connectionWait: Duration? = .seconds(60)
+    /// It has timers, or fetches at intervals (L30): the daemon says when they elapse.
+    package var hasTimers = false
     /// After so long in suspension it is ended, to give all its memory back (`UnloadAfterSec=`); `nil`: never.
     package var unloadAfter: Duration?
     /// It is an instance of a template that has no file of its own: a request has created it. It is removed once nothing is
@@ -175,7 +177,7 @@ package struct AppPolicy: Hashable, Sendable {
 
     /// Whether nothing but a request wakes it once it is suspended, whatever its program does (L51).
     package var onlyRequestsWake: Bool {
-        role == .worker && !wakesOnTraffic && !keepsTimers && !expectsRequests && !exitsOnSuspend
+        role == .worker && !wakesOnTraffic && !keepsTimers && !hasTimers && !expectsRequests && !exitsOnSuspend
     }
 }
 

@@ -39,6 +39,8 @@ struct App: Hashable, Sendable {
     @Rare var drySleep: DrySleep? = nil
     /// L29.
     var sockets = SocketState()
+    /// What its timers have done (L30); `nil`: it has none.
+    @Rare var timers: TimerState? = nil
     /// A transient instance that was created for a request which has not come yet.
     var awaitsRequest = false
     /// A transient instance that a user removed (L42): it goes at its end, although the daemon holds sockets for it.

@@ -60,6 +60,8 @@ package enum Effect: Hashable, Sendable {
     case stopWatchingSockets(AppID)
     /// Resets the connections that wait at the held sockets: the app cannot be launched in time (L11, `ConnectionWaitSec=`).
     case rejectConnections(AppID)
+    /// The timers of an app elapse at other times now (`LifecycleCore.timerState`). → `timer`, when they do.
+    case scheduleTimers(AppID)
     /// The app was a transient instance, and the core knows it no longer. Comes after everything else about it.
     case removeInstance(AppID)
     /// After `sleepRequested`: no app is in the foreground, and every app has answered that it left it (L15).

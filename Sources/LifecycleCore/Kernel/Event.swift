@@ -49,6 +49,11 @@ package enum Event: Hashable, Sendable {
     /// `Effect.watchSockets`. `input.pid` is 0, `input.descriptor` the number that the app gets for the socket (3 is the first),
     /// and `input.peer` the address of the socket.
     indirect case socketsReady(AppID, Input)
+
+    // MARK: Timers
+
+    /// Something happened to the timers of the app (L30).
+    indirect case timer(AppID, TimerEvent)
 }
 
 extension Event {

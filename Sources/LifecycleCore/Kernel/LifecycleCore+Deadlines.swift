@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload, hook
+        case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload, hook, timerRetry
     }
 
     /// The nearest thing that is due for an app.
@@ -43,6 +43,7 @@ extension LifecycleCore {
     /// - Parameter forLifecycle: without measurements of processor time, which change nothing by themselves.
     func nextTimer(_ index: Int, forLifecycle: Bool = false) -> (at: Instant, kind: TimerKind)? {
         var timer = NextTimer()
+        timer.consider(apps[index].timers?.retry?.at, .timerRetry)
         switch apps[index].life {
         case .notRunning(let notRunning):
             timer.consider(notRunning.relaunch?.at, .relaunch)
@@ -145,6 +146,7 @@ extension LifecycleCore {
         case .sockets: clientsAreDue(index, now)
         case .unload: unload(index, now)
         case .hook: hookIsDue(index, now)
+        case .timerRetry: timerRetryIsDue(index, now)
         }
     }
 

@@ -128,6 +128,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .pressureStalled(let level): pressureStalled(level, now)
         case .pressureSimulated(let request, let level): pressureSimulated(request, level, now)
         case .socketsReady(let id, let input): socketsReady(id, input, now)
+        case .timer(let id, let event): timerChanged(id, event, now)
         }
     }
 

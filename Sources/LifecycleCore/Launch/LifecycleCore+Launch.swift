@@ -43,6 +43,7 @@ extension LifecycleCore {
         run.isUnrequested = launch.isUnrequested
         change(index, to: .running(Running(run: run, execution: .launching(launching))), .launched, now)
         effects.append(.spawn(apps[index].id, id, launch))
+        timersSeeLaunch(index, now)
         resetOOMClass(index)
         takeLaunchSlot(id, now)
         launching.deadline = begin(index, .launch, apps[index].policy.launchDeadline, now)

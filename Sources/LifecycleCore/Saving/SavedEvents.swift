@@ -21,6 +21,7 @@ extension Event: SavedUnion {
         case .pressureStalled(let level): writer.put(case: 16, level)
         case .pressureSimulated(let request, let level): writer.put(case: 17, request, level)
         case .socketsReady(let id, let input): writer.put(case: 18, id, input)
+        case .timer(let id, let event): writer.put(case: 30, id, event)
         }
     }
 
@@ -44,6 +45,7 @@ extension Event: SavedUnion {
         case 16: self = .pressureStalled(try values.next())
         case 17: self = .pressureSimulated(try values.next(), try values.next())
         case 18: self = .socketsReady(try values.next(), try values.next())
+        case 30: self = .timer(try values.next(), try values.next())
         default: return nil
         }
     }

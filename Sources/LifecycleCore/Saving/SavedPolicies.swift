@@ -65,6 +65,7 @@ extension AppPolicy: SavedRecord {
         var hooks = hooks.isEmpty ? nil : hooks
         try coder.optional(40, &hooks)
         self.hooks = hooks ?? []
+        try coder.flag(50, &hasTimers)
         var other = suspension == .yes ? nil : suspension
         try coder.optional(60, &other)
         suspension = other ?? .yes

@@ -324,6 +324,7 @@ extension App: SavedRecord {
         try coder.flag(27, &awaitsRequest)
         try coder.flag(28, &isToRemove)
         try coder.sparse(40, &urls)
+        try coder.optional(50, &timers)
         try coder.optional(70, &drySleep)
     }
 

@@ -159,8 +159,9 @@ extension LifecycleCore {
         if let wake {
             met(index, wake.deadline, wake: wake.id, now)
             followRequesters(index)
+            fetchCompleted(index, wake.reason, result)
         } else {
-            number = completePendingWake(index, id)
+            number = completePendingWake(index, id, result)
         }
         guard let number else { return warnOfUnknownWake(index, id) }
         report(.wakeCompleted(apps[index].id, result, wake: number))
@@ -179,13 +180,14 @@ extension LifecycleCore {
 
     /// The app may complete a wake before the report that it runs.
     /// - Returns: the number of the wake, 0 if it has none; `nil`: no such wake was pending.
-    private mutating func completePendingWake(_ index: Int, _ id: UInt64?) -> UInt64? {
+    private mutating func completePendingWake(_ index: Int, _ id: UInt64?, _ result: WakeResult) -> UInt64? {
         let wake = apps[index].wakes.remove(id) { [policy = apps[index].policy] in policy.mustComplete($0) }
         if wake == nil {
             // Without a request there is only a reason.
             let isReason = apps[index].execution?.pendingWake != nil && apps[index].wakes.pending.isEmpty
             guard id == nil, isReason else { return nil }
         }
+        if let wake { fetchCompleted(index, wake.reason, result) }
         if apps[index].wakes.pending.isEmpty { setPendingWake(index, nil) }
         return wake?.id ?? 0
     }

@@ -139,7 +139,9 @@ struct DeadlineChecker {
             .deliver, .warn, .identify,
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
-            .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish, .watchInput,
+            .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .scheduleTimers,
+            .finish,
+            .watchInput,
             .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
             .limitProcessor, .runHook, .killHook:
             return

@@ -194,7 +194,8 @@ extension MemorySimulation {
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn, .runHook, .killHook,
-            .report, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
+            .report, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,
+            .scheduleTimers, .finish:
             break
         }
     }

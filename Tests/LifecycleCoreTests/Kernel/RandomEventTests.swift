@@ -125,7 +125,7 @@ struct RandomEventTests {
         case 13...15: randomAppEvent(harness, app, &random)
         case 16: changeBehaviour(harness, app, &random)
         case 17: if random.isOne(in: 2) { client(harness, app, &random) } else { processEnds(harness, app, &random) }
-        case 18: machine(harness, &random)
+        case 18: if random.isOne(in: 3) { timer(harness, app, &random) } else { machine(harness, &random) }
         default: configuration(harness, app, &random)
         }
     }
@@ -214,6 +214,20 @@ struct RandomEventTests {
         }
         if random.isOne(in: 4) { harness.handle(.socketsReady(id(app), Harness.connection)) }
         if random.isOne(in: 20) { harness.kernel.clients[id(app)] = nil }
+    }
+
+    /// The timers of an app begin, elapse or are rebased, whether it has any or not.
+    private static func timer(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
+        let time = Int(harness.now.sinceOrigin / .microseconds(1))
+        let moment = TimerMoment(realtime: time, monotonic: time, boottime: time)
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0:
+            harness.register(app) { $0.hasTimers = true }
+            harness.handle(.timer(id(app), .began(moment, last: nil)))
+        case 1: harness.handle(.timer(id(app), .rebased(to: time)))
+        case 2...3: harness.handle(.timer(id(app), .elapsed(.fetch, moment)))
+        default: harness.handle(.timer(id(app), .elapsed(.timer, moment)))
+        }
     }
 
     private static func machine(_ harness: Harness, _ random: inout RandomGenerator) {

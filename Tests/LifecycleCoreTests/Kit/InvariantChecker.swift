@@ -159,7 +159,7 @@ struct InvariantChecker {
             hasFinished = true
         case .identify(let request, _):
             if answered.contains(request) { fail("\(effect) after the answer") }
-        case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep: break
+        case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep, .scheduleTimers: break
         }
     }
 
@@ -285,8 +285,9 @@ struct InvariantChecker {
         let hasInput = current.values.contains { runs[$0]?.hasInput == true }
         if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline,
             !isHalfUsed || next - now > .milliseconds(25),
-            !core.appIDs.contains(where: {
-                let view = core.view(of: $0, at: now)
+            !core.appIDs.contains(where: { id in
+                let view = core.view(of: id, at: now)
+                if TimerPurpose.allCases.contains(where: { core.isTimerPostponed(id, $0) }) { return true }
                 return view?.deferredWake != nil || view?.unloadsIn != nil || view?.timerIn != nil
                     || view?.pulseIn != nil
             })

@@ -176,7 +176,7 @@ struct Kernel {
             .writeReceipt,
             .dropRestorationState,
             .identify, .answer, .warn, .report,
-            .allowSleep, .finish:
+            .allowSleep, .scheduleTimers, .finish:
             return []
         }
     }

@@ -165,6 +165,8 @@ struct SavingTests {
     private static let hiddenActivity = RunActivity(
         cpu: .zero, waited: .zero, listens: false, hiddenSockets: HiddenSockets(count: 2, pid: 77))
 
+    private static let moment = TimerMoment(realtime: 1_800_000_000_000_000, monotonic: 3, boottime: 4)
+
     private static func events(_ run: RunID) -> [Event] {
         [
             .run(run, .reattached(messagesKept: false, noticesDelayed: true)), .run(run, .spawned(pid: 7)),
@@ -238,6 +240,9 @@ struct SavingTests {
                 RequestID(6), photos, .launch(.background, reason: .user, url: nil, environment: ["A=1", "B=«ä»"])),
             .socketsReady(photos, Input(kind: .listener, pid: 0, descriptor: 3, bytes: 0, peer: "[::]:80")),
             .run(RunID(1), .exited(.lost, cpu: .zero, memory: 0)),
+            .timer(photos, .began(Self.moment, last: nil)), .timer(photos, .began(Self.moment, last: 5)),
+            .timer(photos, .rebased(to: 7)), .timer(photos, .elapsed(.timer, Self.moment)),
+            .timer(photos, .elapsed(.fetch, Self.moment)),
         ]
         for event in others + Self.events(RunID(1 << 40)) {
             let bytes = LoggedEvent(event, at: Instant(sinceOrigin: .seconds(7))).savedBytes
