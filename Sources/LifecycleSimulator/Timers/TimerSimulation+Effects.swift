@@ -1,0 +1,61 @@
+import LifecycleCore
+import Schedule
+
+/// Apps that do at once what is asked of them.
+extension TimerSimulation {
+    private func index(of run: RunID) -> Int? { apps.firstIndex { $0.run == run } }
+
+    /// Carries out an effect.
+    /// - Returns: what comes of it.
+    mutating func outcomes(of effect: Effect) -> [Event] {
+        switch effect {
+        case .spawn(let id, let run, _):
+            guard let index = apps.firstIndex(where: { $0.id == id }) else { return [] }
+            (apps[index].run, apps[index].isFrozen, apps[index].wakeOpen) = (run, false, false)
+            return [.run(run, .spawned(pid: 7)), .run(run, .executed)]
+        case .notify(let run, let notice):
+            guard notice.isAnswered else { return [] }
+            let notified = Event.run(run, .notified(notice, delivered: true, cpu: .zero))
+            return notice == .willTerminate
+                ? [notified] + end(run, .exited(0)) : [notified, .run(run, .backgroundEntered)]
+        case .freeze(let run, let attempt):
+            if let index = index(of: run) { apps[index].isFrozen = true }
+            return [.run(run, .frozen(attempt: attempt, memory: 1 << 20))]
+        case .thaw(let run, let attempt):
+            if let index = index(of: run) { apps[index].isFrozen = false }
+            return [.run(run, .thawed(attempt: attempt))]
+        case .continueStopped(let run): return [.run(run, .continued)]
+        case .inspect(let run):
+            return [.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20)))]
+        case .measureActivity(let run, _):
+            return [.run(run, .activityMeasured(RunActivity(cpu: .zero, waited: .zero)))]
+        case .watchInput(let run, let attempt, _):
+            return [.run(run, .inputWatched(attempt: attempt, InputWatch(watched: 1)))]
+        case .measureWork(let run, _): return [.run(run, .workMeasured(RunWork(cpu: .zero)))]
+        case .measureProcessor(let run): return [.run(run, .processorMeasured(used: .zero, waited: .zero))]
+        case .measureSize(let run): return [.run(run, .sizeMeasured(bytes: 1 << 20, estimate: 1 << 20))]
+        case .kill(let run): return end(run, .signaled(9, coreDumped: false))
+        case .measureMemory:
+            return [.memoryMeasured(MemoryReading(total: 8 << 30, available: 7 << 30, sizes: []))]
+        case .report(.deadlineStarted(let id, .wake, _, _)):
+            if let index = apps.firstIndex(where: { $0.id == id }) { apps[index].wakeOpen = true }
+            return []
+        case .scheduleTimers(let id):
+            if let index = apps.firstIndex(where: { $0.id == id }) {
+                apps[index].isReported = false
+                needsPlan.insert(index)
+            }
+            return []
+        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
+            .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .report, .allowSleep, .watchSockets,
+            .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
+            return []
+        }
+    }
+
+    private mutating func end(_ run: RunID, _ status: ExitStatus) -> [Event] {
+        guard let index = index(of: run) else { return [] }
+        (apps[index].run, apps[index].isFrozen, apps[index].wakeOpen) = (nil, false, false)
+        return [.run(run, .exited(status, cpu: .zero, memory: 0)), .run(run, .emptied)]
+    }
+}
