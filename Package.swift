@@ -110,7 +110,8 @@ let package = Package(
         tests("SimulatorTests", ["Idleness", "LifecycleCore", "LifecycleSimulator", "LoopPolicy", "TestKit"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
-            name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
+            name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest", "Schedule"],
+            path: "Tests/ManifestProperties",
             swiftSettings: swiftSettings),
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties", "Schedule"], exclude: ["Seeds"]),
         .target(

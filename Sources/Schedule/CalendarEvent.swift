@@ -29,6 +29,8 @@ package struct CalendarEvent: Hashable, Sendable {
     /// The years in which it can elapse.
     static let years = 1970...2199
 
+    /// As it was given.
+    package let text: String
     /// Bit 0 is Monday; `nil`: every day.
     var weekdays: UInt8?
     /// No components: every value. Months and days count from 1.
@@ -44,6 +46,7 @@ package struct CalendarEvent: Hashable, Sendable {
 
     /// - Returns: `nil` if the text is no calendar event.
     package init?(_ text: String) {
+        self.text = text
         var scanner = CalendarScanner(Array(text.utf8)[...])
         zone = scanner.takeZone()
         guard !scanner.text.isEmpty else { return nil }

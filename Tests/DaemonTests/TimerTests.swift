@@ -4,6 +4,7 @@ import JSON
 import Linux
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// Timers and fetch with real processes and the machine's clock (L30).

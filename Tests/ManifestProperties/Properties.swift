@@ -1,5 +1,6 @@
 import LifecycleCore
 import Manifest
+import Schedule
 
 /// Checks the properties that hold for any input, for the fuzzer and for the saved seeds.
 ///
@@ -144,6 +145,10 @@ struct Checker {
         hold((10...1_000_000).contains(policy.backgroundCPULimit), "BackgroundCPULimit= is in range")
         hold(policy.backgroundCPUTime >= .seconds(1), "BackgroundCPUSec= is at least 1s")
         hold((1...(64 << 10)).contains(policy.wakeThreshold.bytes), "WakeThreshold= is in range")
+        hold(manifest.timers.count <= TimerSettings.maximumTimes, "the number of times is limited")
+        hold(
+            policy.hasTimers == (manifest.timers.hasTimers || manifest.timers.fetchInterval != nil),
+            "the policy says whether there are timers")
         hold(policy.wakeThreshold.time != .zero, "the time of WakeThreshold= is not 0")
         let traffic = manifest.traffic ?? (policy.role == .worker)
         hold(policy.wakesOnTraffic == traffic, "input wakes workers by default, and otherwise as Traffic= says")

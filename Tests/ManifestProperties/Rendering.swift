@@ -1,5 +1,6 @@
 import LifecycleCore
 package import Manifest
+import Schedule
 
 /// Renders a manifest as a file that is parsed to the same manifest.
 package func rendered(_ manifest: AppManifest) -> String {
@@ -120,7 +121,18 @@ private func wake(_ manifest: AppManifest) -> [String] {
     return [
         "[Wake]", "Traffic=\(manifest.traffic.map { $0 ? "yes" : "no" } ?? "")",
         "WakeThreshold=\(threshold.bytes) \(formatTimeSpan(threshold.time))",
-    ] + sockets(manifest)
+    ] + timers(manifest.timers) + sockets(manifest)
+}
+
+private func timers(_ timers: TimerSettings) -> [String] {
+    func span(_ time: Int) -> String { formatTimeSpan(.microseconds(Int64(time))) }
+    return timers.calendar.map { line("OnCalendar", doubled($0.text, "%")) }
+        + timers.sinceActive.map { "OnUnitActiveSec=\(span($0))" } + timers.sinceBoot.map { "OnBootSec=\(span($0))" }
+        + [
+            "Persistent=\(timers.isPersistent)", "AccuracySec=\(span(timers.accuracy))",
+            "RandomizedDelaySec=\(span(timers.randomizedDelay))",
+            "FetchIntervalSec=\(timers.fetchInterval.map(span) ?? "infinity")",
+        ]
 }
 
 private func sockets(_ manifest: AppManifest) -> [String] {

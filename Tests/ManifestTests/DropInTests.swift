@@ -1,5 +1,6 @@
 import LifecycleCore
 import ManifestProperties
+import Schedule
 import Testing
 
 @testable import Manifest
@@ -58,6 +59,17 @@ struct DropInTests {
         }
     }
 
+    private func setTimers(of full: inout AppManifest) {
+        full.timers.calendar = [CalendarEvent("Mon 08:30 UTC"), CalendarEvent("daily")].compactMap { $0 }
+        full.timers.sinceActive = [5_000_000]
+        full.timers.sinceBoot = [5_000_000]
+        full.timers.isPersistent = true
+        full.timers.accuracy = 1
+        full.timers.randomizedDelay = 2
+        full.timers.fetchInterval = 3_600_000_000
+        full.policy.hasTimers = true
+    }
+
     private func setSockets(of full: inout AppManifest) {
         full.sockets.all = [
             HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
@@ -105,7 +117,8 @@ struct DropInTests {
         full.runtimeDirectory = ["r"]
         setSockets(of: &full)
         setHooks(of: &full)
-        full.policy.backgroundModes = .push
+        setTimers(of: &full)
+        full.policy.backgroundModes = [.push, .fetch]
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1
         full.noNewPrivileges = true

@@ -50,7 +50,9 @@ final class Timers {
         guard before != settings else { return }
         entries[app] = Entry(settings: settings)
         for event in settings.calendar where !event.hasZone {
-            journal.logWarning("OnCalendar= never elapses: this machine has no time zone \(event.zone)", app: app)
+            journal.logWarning(
+                "OnCalendar=\(event.text) never elapses: this machine does not have its time zone; expected a name below "
+                    + "/usr/share/zoneinfo such as Europe/Berlin", app: app)
         }
         let now = ClockReading.now()
         if events.timerState(of: app) == nil {
