@@ -59,6 +59,14 @@ struct DropInTests {
         }
     }
 
+    private func setMemory(of full: inout AppManifest) {
+        full.memoryMax = 1
+        full.suspendedMemoryMax = 1
+        full.policy.jetsamPriority = 1
+        full.policy.memoryHigh = 1
+        full.policy.suspendedMemoryHigh = 1
+    }
+
     private func setTimers(of full: inout AppManifest) {
         full.timers.calendar = [CalendarEvent("Mon 08:30 UTC"), CalendarEvent("daily")].compactMap { $0 }
         full.timers.sinceActive = [5_000_000]
@@ -132,8 +140,6 @@ struct DropInTests {
         full.signals.memoryWarning = 10
         full.signals.taskExpiring = 10
         full.signals.notification = 10
-        full.memoryMax = 1
-        full.suspendedMemoryMax = 1
         full.policy.readiness = .notified
         full.policy.relaunch = .always
         full.policy.launchAtStart = .background
@@ -160,9 +166,7 @@ struct DropInTests {
         full.policy.backgroundCPUTime = .seconds(90)
         full.keepAwake = [.timers, .connections]
         full.policy.keepAwake = [.timers, .connections]
-        full.policy.jetsamPriority = 1
-        full.policy.memoryHigh = 1
-        full.policy.suspendedMemoryHigh = 1
+        setMemory(of: &full)
         return full
     }
 }

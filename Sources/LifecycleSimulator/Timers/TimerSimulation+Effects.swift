@@ -34,6 +34,7 @@ extension TimerSimulation {
         case .measureWork(let run, _): return [.run(run, .workMeasured(RunWork(cpu: .zero)))]
         case .measureProcessor(let run): return [.run(run, .processorMeasured(used: .zero, waited: .zero))]
         case .measureSize(let run): return [.run(run, .sizeMeasured(bytes: 1 << 20, estimate: 1 << 20))]
+        case .runHook(let run, _, let number): return [.run(run, .hookEnded(number: number, .ended(.exited(0))))]
         case .kill(let run): return end(run, .signaled(9, coreDumped: false))
         case .measureMemory:
             return [.memoryMeasured(MemoryReading(total: 8 << 30, available: 7 << 30, sizes: []))]
@@ -47,7 +48,8 @@ extension TimerSimulation {
             }
             return []
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
-            .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .report, .allowSleep, .watchSockets,
+            .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .killHook, .report, .allowSleep,
+            .watchSockets,
             .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
             return []
         }
