@@ -14,7 +14,8 @@ struct CalendarTests {
     @Test("calendar events elapse when systemd says, in ten years of six time zones (L30)")
     func fixture() throws {
         let text = String(decoding: try readFile(at: Self.folder + "/calendar", limit: 1 << 20), as: UTF8.self)
-        #expect(try check(text) > 700)
+        // All of them take half a minute of processor time.
+        #expect(try check(text, each: isTestingAll ? 1 : 10) > 70)
     }
 
     @Test("calendar events elapse when systemd says, in time zones with rare rules (L30)", .enabled(if: isTestingAll))
@@ -30,9 +31,10 @@ struct CalendarTests {
         if pclose(pipe) == 0 { #expect(try check(String(decoding: text, as: UTF8.self)) > 700) }
     }
 
-    /// - Returns: the number of lines.
-    private func check(_ text: String) throws -> Int {
-        let lines = text.split(separator: "\n")
+    /// - Returns: the number of lines that were checked.
+    private func check(_ text: String, each step: Int = 1) throws -> Int {
+        let all = text.split(separator: "\n")
+        let lines = stride(from: 0, to: all.count, by: step).map { all[$0] }
         for line in lines {
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
             let (zone, expression, base) = (fields[0], fields[1], try #require(Int(fields[2])))
