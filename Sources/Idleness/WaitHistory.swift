@@ -191,14 +191,14 @@ package struct WaitHistory: Sendable {
         // How long a wait until a time is, is known with the precision of its beginning.
         if let longest = ticks[site], length <= longest * 5 / 4 + Self.precision { return true }
         // It has begun since the look before, or the thaw.
-        var repetition =
-            repetitions[site]
-            ?? Repetition(since: max(lastLook ?? now, now - idleTime), idleTime: idleTime, seen: looks)
+        let begun = Repetition(since: max(lastLook ?? now, now - idleTime), idleTime: idleTime, seen: looks)
+        var repetition = repetitions[site] ?? begun
+        // What was seen in the looks of a longer `IdleSec=` does not count for a shorter one.
+        if idleTime < repetition.idleTime { repetition = begun }
         guard repetitions[site] != nil || repetitions.count < Self.mostTicks else { return false }
         repetition.seen = looks
         repetitions[site] = repetition
-        let longestIdle = max(idleTime, repetition.idleTime)
-        guard now - repetition.since >= max(longestIdle * Self.looksToLearn, Self.shortestLearning),
+        guard now - repetition.since >= max(idleTime * Self.looksToLearn, Self.shortestLearning),
             ticks[site] != nil || ticks.count < Self.mostTicks
         else {
             return false

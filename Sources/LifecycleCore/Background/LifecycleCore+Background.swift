@@ -65,7 +65,9 @@ extension LifecycleCore {
         guard case .enteringBackground(var entering)? = apps[index].execution else { return }
         if hookRuns(index) {
             entering.isAnswered = true
-            return update(index, .enteringBackground(entering))
+            update(index, .enteringBackground(entering))
+            if self[run: index].assertions.hasWakes || !self[run: index].modes.isEmpty { continueIfStopped(index) }
+            return
         }
         switch entering.pending {
         case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .requested, now) }

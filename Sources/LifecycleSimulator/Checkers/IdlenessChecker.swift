@@ -315,7 +315,9 @@ struct IdlenessChecker {
     func verifyAll(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         if model.isShuttingDown { return }
         for app in apps.indices {
-            checkStay(app, model, now, &findings)
+            let policy = model.apps[app].policy
+            // A hook may run when the time is over (L57).
+            if policy.suspension == .yes, policy.hooks.isEmpty { checkStay(app, model, now, &findings) }
             guard let since = apps[app].since, let run = model.apps[app].run.flatMap({ world.index(of: $0) }) else {
                 continue
             }

@@ -68,7 +68,7 @@ struct InterruptionChecker {
     mutating func verify(of app: Int, _ model: CoreModel, _ findings: inout Findings) {
         let known = model.apps[app]
         // An app that was sent back on its way to the foreground starts with no interruption.
-        if known.phase == .running { open[app] = Open() }
+        if known.phase == .running || known.phase == .suspending { open[app] = Open() }
         guard known.phase == .foreground else { return }
         findings.check(
             (known.state == .active) == (open[app].count == 0),

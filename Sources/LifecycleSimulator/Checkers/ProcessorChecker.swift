@@ -33,6 +33,8 @@ struct ProcessorChecker {
         var isWarned = false
         var isThrottled = false
         var isKilled = false
+        /// Its manifest said `Suspend=dry-run`: what it uses while it would be suspended is not counted (L58).
+        var isExempt = false
 
         mutating func leaveBackground() {
             (points, asked, lastLook, awakeSince, isWarned) = ([], nil, nil, nil, false)
@@ -97,18 +99,19 @@ struct ProcessorChecker {
         case .report(.processorUseHigh):
             apps[app].isWarned = true
             findings.check(
-                verdict?.isHigh ?? false, .processorUseIsFair,
+                apps[app].isExempt || verdict?.isHigh ?? false, .processorUseIsFair,
                 "\(known.id) is reported, but has not used half of its processor time in the background")
         case .report(.processorThrottled):
             apps[app].isThrottled = true
             let mayBe = known.policy.backgroundCPUAction == .throttle
             findings.check(
-                mayBe && verdict?.isOver ?? false, .processorUseIsFair,
+                apps[app].isExempt || mayBe && verdict?.isOver ?? false, .processorUseIsFair,
                 "\(known.id) is throttled, but has not used too much processor time, or is to be killed")
         case .report(.processorThrottleEnded):
             apps[app].isThrottled = false
             findings.check(
-                verdict?.isLow ?? true, .throttlesEnd, "\(known.id) is throttled no more, but needs as much as before")
+                apps[app].isExempt || verdict?.isLow ?? true, .throttlesEnd,
+                "\(known.id) is throttled no more, but needs as much as before")
         case .kill: if let verdict { checkKill(verdict, known, &findings) }
         case .writeReceipt(let receipt):
             guard receipt.code == Receipt.Code.backgroundCPU else { return }
@@ -122,7 +125,8 @@ struct ProcessorChecker {
 
     private mutating func checkKill(_ verdict: Verdict, _ known: AppModel, _ findings: inout Findings) {
         findings.check(
-            verdict.isOver && known.policy.backgroundCPUAction == .kill, .processorUseIsFair,
+            apps[verdict.app].isExempt || verdict.isOver && known.policy.backgroundCPUAction == .kill,
+            .processorUseIsFair,
             "\(known.id) is killed, but has not used too much processor time, or is to be throttled")
         apps[verdict.app].isKilled = true
     }
@@ -135,7 +139,7 @@ struct ProcessorChecker {
             "the processor time of \(known.id) is measured while it is \(known.phase)")
         let isEarly = apps[app].lastLook.map { now - $0 < Self.interval(known.policy) } ?? false
         findings.check(
-            !isEarly && known.policy.backgroundCPUAction != .ignore, .processorLooksAreRare,
+            (apps[app].isExempt || !isEarly) && known.policy.backgroundCPUAction != .ignore, .processorLooksAreRare,
             "the processor time of \(known.id) is measured, and was measured \(now - (apps[app].lastLook ?? now)) µs ago"
         )
         guard let index = world.index(of: run) else { return }
@@ -162,7 +166,8 @@ struct ProcessorChecker {
             apps[app].awakeSince = now
             apps[app].lateness = world.pastLateness
         }
-        if let verdict, verdict.app == app { verify(verdict, known, &findings) }
+        if known.policy.suspension == .dryRun { apps[app].isExempt = true }
+        if let verdict, verdict.app == app, !apps[app].isExempt { verify(verdict, known, &findings) }
         guard let run = known.run.flatMap({ world.index(of: $0) }), known.phase != .ending else { return }
         findings.check(
             apps[app].isThrottled == (world.runs[run].processor.limit != nil), .throttlesEnd,
@@ -194,7 +199,7 @@ struct ProcessorChecker {
     func verifyAll(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         guard isAnyLimited else { return }
         for app in apps.indices {
-            guard let since = apps[app].awakeSince else { continue }
+            guard let since = apps[app].awakeSince, !apps[app].isExempt else { continue }
             let interval = Self.interval(model.apps[app].policy)
             let due = apps[app].lastLook.map { max(since, $0 + interval) } ?? since + interval
             let limit = due + Self.slack + world.lateness - apps[app].lateness

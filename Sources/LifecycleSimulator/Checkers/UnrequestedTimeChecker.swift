@@ -151,7 +151,9 @@ struct UnrequestedTimeChecker {
             apps[app].isUnfrozen && isInBackground(app, model.apps[app])
             && run.map { $0.killedAt == nil && !$0.isEmpty && !$0.isFreezeStuck } ?? false
         // A worker works for others, and an app that cannot be watched is awake for them.
-        if model.apps[app].policy.role == .worker || world.isLeftAwake(app) { exempt(app, now) }
+        // What is never frozen counts for none of it.
+        let isSuspendable = model.apps[app].policy.suspension == .yes
+        if model.apps[app].policy.role == .worker || world.isLeftAwake(app) || !isSuspendable { exempt(app, now) }
         guard let limit = model.apps[app].policy.backgroundTimePerHour, now >= apps[app].exemptUntil,
             let stay = Self.longestStay(model.apps[app])
         else { return }

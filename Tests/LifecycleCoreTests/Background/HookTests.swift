@@ -59,6 +59,22 @@ struct HookTests {
         #expect(harness.killed() == ["llama"])
     }
 
+    @Test("an app that has stopped itself as its answer runs for what it was woken for while its hook runs (L17, L57)")
+    func wokenDuringHook() {
+        let harness = harness(.enterBackground) { $0.backgroundModes = .push }
+        harness.behave("llama") {
+            $0.entering = .stops
+            $0.hook = nil
+        }
+        harness.background("llama")
+        #expect(!harness.effects.contains(.continueStopped(harness.run("llama"))))
+        harness.terminate("llama")
+        harness.advance(.seconds(10))
+        harness.push("llama")
+        #expect(started(harness).count == 2)
+        #expect(harness.effects.contains(.continueStopped(harness.run("llama"))))
+    }
+
     @Test("a hook that is not over at the background deadline is killed, and the app continues (L57)")
     func hangs() {
         let harness = harness(.enterBackground)
