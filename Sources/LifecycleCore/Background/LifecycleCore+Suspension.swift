@@ -11,8 +11,11 @@ extension LifecycleCore {
     mutating func suspend(_ index: Int, _ background: Background, _ now: Instant) {
         switch suspension(index) {
         case .yes: break
-        case .no: return
-        case .dryRun: return beginDrySleep(index, background, now)
+        case .no, .dryRun:
+            // `Suspend=` may have become another one between the hook and the freeze (L57).
+            endSleepOfHooks(index, .requested, now)
+            if suspension(index) == .dryRun { beginDrySleep(index, background, now) }
+            return
         }
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
         if runsHookBeforeSuspension(index, now) { return }

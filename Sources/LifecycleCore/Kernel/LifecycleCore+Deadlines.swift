@@ -105,12 +105,24 @@ extension LifecycleCore {
 
     // MARK: Something is due
 
+    /// More than an app can have due at one instant: tasks and wakes of which each ends by itself.
+    private static let mostTimersAtOnce = 10_000
+
     mutating func deadlineReached(_ now: Instant) {
         advanceShutdown(now)
         while let (at, index) = timers.first, at <= now {
             touch(index)
             var timer = nextTimer(index)
+            var count = 0
             while let due = timer, due.at <= now {
+                // Something that stays due would keep the daemon here for ever. It is due again in the next turn of the loop, which
+                // switches a source off that has no effect.
+                count += 1
+                guard count <= Self.mostTimersAtOnce else {
+                    assertionFailure("\(apps[index].id): \(due.kind) is due again and again")
+                    timer = nil
+                    break
+                }
                 fire(index, due.kind, due.at, now)
                 timer = nextTimer(index)
             }

@@ -59,6 +59,23 @@ struct HookTests {
         #expect(harness.killed() == ["llama"])
     }
 
+    @Test(
+        "an app that is not to be suspended any more once ExecBeforeSuspend= is over runs on (L57, L58)",
+        arguments: [AppPolicy.Suspension.no, .dryRun])
+    func reloadBeforeFreeze(_ suspension: AppPolicy.Suspension) {
+        let harness = harness(.beforeSuspend, .afterResume)
+        harness.background("llama")
+        harness.advance(.milliseconds(1050))
+        #expect(started(harness).map(\.kind) == [.beforeSuspend])
+        harness.register("llama") {
+            $0.hooks = [HookKinds(.beforeSuspend), HookKinds(.afterResume)]
+            $0.suspension = suspension
+        }
+        harness.advance(.seconds(10))
+        #expect(harness.state("llama") == .background)
+        #expect(started(harness).map(\.kind) == [.beforeSuspend, .afterResume])
+    }
+
     @Test("an app that has stopped itself as its answer runs for what it was woken for while its hook runs (L17, L57)")
     func wokenDuringHook() {
         let harness = harness(.enterBackground) { $0.backgroundModes = .push }
