@@ -10,6 +10,14 @@ extension CalendarEvent {
     /// Whether its time zone exists on this machine.
     package var hasZone: Bool { withClock { _ in true } ?? false }
 
+    /// Why it never elapses on this machine, without the full stop; `nil`: its time zone exists.
+    package var zoneProblem: String? {
+        hasZone
+            ? nil
+            : "\(text) never elapses: this machine does not have its time zone; expected a name below /usr/share/zoneinfo such as "
+                + "Europe/Berlin"
+    }
+
     /// Calls a function with the rules of the event's time zone. For one thread of the process.
     /// - Returns: `nil` if the zone does not exist.
     package func withClock<Result>(_ body: (any CivilClock) -> Result) -> Result? {

@@ -29,7 +29,25 @@ extension CalendarEvent {
     private struct Search<Clock: CivilClock> {
         enum Outcome { case again, never, found }
         /// The parts of a time, the largest first.
-        enum Part: Int { case year, month, day, hour, minute, second }
+        enum Part: Int, CaseIterable {
+            case year, month, day, hour, minute, second
+
+            var path: WritableKeyPath<CivilTime, Int> {
+                switch self {
+                case .year: \.year
+                case .month: \.month
+                case .day: \.day
+                case .hour: \.hour
+                case .minute: \.minute
+                case .second: \.second
+                }
+            }
+
+            /// The least value.
+            var first: Int { rawValue <= Part.day.rawValue ? 1 : 0 }
+            var larger: Part? { Part(rawValue: rawValue - 1) }
+            var smaller: Part? { Part(rawValue: rawValue + 1) }
+        }
         enum Fit { case kept, moved, none }
 
         let event: CalendarEvent
@@ -47,20 +65,18 @@ extension CalendarEvent {
             _ = clock.seconds(&time)
             if !isFree { time.daylightSaving = clock.daylightSaving }
             // Only years end the search: there is no larger part to continue with.
-            let year = fit(event.years, \.year, .year)
+            let year = fit(event.years, .year)
             guard year != .none, isWithinBounds() == .kept else { return .never }
-            for (chain, path, part) in [
-                (event.months, \CivilTime.month, Part.month), (event.days, \.day, .day),
-            ] {
-                if let outcome = set(chain, path, part) { return outcome }
+            for (chain, part) in [(event.months, Part.month), (event.days, .day)] {
+                if let outcome = set(chain, part) { return outcome }
             }
             guard isRightWeekday else {
                 time.day += 1
                 clear(after: .day)
                 return .again
             }
-            for (chain, path, part) in [(event.hours, \CivilTime.hour, Part.hour), (event.minutes, \.minute, .minute)] {
-                if let outcome = set(chain, path, part) { return outcome }
+            for (chain, part) in [(event.hours, Part.hour), (event.minutes, .minute)] {
+                if let outcome = set(chain, part) { return outcome }
             }
             if let outcome = setSecond() { return outcome }
             guard isStuck else { return .found }
@@ -71,18 +87,15 @@ extension CalendarEvent {
 
         /// mktime(3) may choose the earlier one of two times around a change of the clocks, which is not after the start.
         private var isStuck: Bool {
-            let parts = [\CivilTime.year, \.month, \.day, \.hour, \.minute, \.second]
-            for part in parts where time[keyPath: part] != first[keyPath: part] {
-                return time[keyPath: part] < first[keyPath: part]
+            for part in Part.allCases where time[keyPath: part.path] != first[keyPath: part.path] {
+                return time[keyPath: part.path] < first[keyPath: part.path]
             }
             return rest < firstRest
         }
 
         /// Sets a part to its next value that matches. - Returns: `nil`: it has one, so the smaller parts are next.
-        private mutating func set(
-            _ chain: [Component], _ path: WritableKeyPath<CivilTime, Int>, _ part: Part
-        ) -> Outcome? {
-            continued(fit(chain, path, part), part)
+        private mutating func set(_ chain: [Component], _ part: Part) -> Outcome? {
+            continued(fit(chain, part), part)
         }
 
         private mutating func setSecond() -> Outcome? {
@@ -104,42 +117,22 @@ extension CalendarEvent {
         }
 
         /// The smaller parts begin anew if this one changes.
-        private mutating func fit(
-            _ chain: [Component], _ path: WritableKeyPath<CivilTime, Int>, _ part: Part
-        ) -> Fit {
-            let fit = match(chain, &time[keyPath: path], isDay: part == .day)
+        private mutating func fit(_ chain: [Component], _ part: Part) -> Fit {
+            let fit = match(chain, &time[keyPath: part.path], isDay: part == .day)
             if fit == .moved { clear(after: part) }
             return fit
         }
 
         /// No value of this part is left: the search continues with the next larger one.
         private mutating func advance(before part: Part) {
-            switch part {
-            case .year: break
-            case .month:
-                time.year += 1
-                clear(after: .year)
-            case .day:
-                time.month += 1
-                clear(after: .month)
-            case .hour:
-                time.day += 1
-                clear(after: .day)
-            case .minute:
-                time.hour += 1
-                clear(after: .hour)
-            case .second:
-                time.minute += 1
-                clear(after: .minute)
-            }
+            guard let larger = part.larger else { return }
+            time[keyPath: larger.path] += 1
+            clear(after: larger)
         }
 
         private mutating func clear(after part: Part) {
-            if part.rawValue < Part.month.rawValue { time.month = 1 }
-            if part.rawValue < Part.day.rawValue { time.day = 1 }
-            if part.rawValue < Part.hour.rawValue { time.hour = 0 }
-            if part.rawValue < Part.minute.rawValue { time.minute = 0 }
-            if part.rawValue < Part.second.rawValue { (time.second, rest) = (0, 0) }
+            for smaller in Part.allCases.suffix(from: part.rawValue + 1) { time[keyPath: smaller.path] = smaller.first }
+            rest = 0
         }
 
         // MARK: One part
@@ -193,14 +186,10 @@ extension CalendarEvent {
             guard time.year <= CalendarEvent.years.upperBound else { return .none }
             var real = time
             guard clock.seconds(&real) != nil else { return .none }
-            let parts: [(WritableKeyPath<CivilTime, Int>, WritableKeyPath<CivilTime, Int>?, Int)] = [
-                (\.year, \.month, 1), (\.month, \.day, 1), (\.day, \.hour, 0), (\.hour, \.minute, 0),
-                (\.minute, \.second, 0), (\.second, nil, 0),
-            ]
-            for (part, smaller, first) in parts where real[keyPath: part] != time[keyPath: part] {
-                guard real[keyPath: part] > time[keyPath: part] else { return .none }
+            for part in Part.allCases where real[keyPath: part.path] != time[keyPath: part.path] {
+                guard real[keyPath: part.path] > time[keyPath: part.path] else { return .none }
                 // What was out of its range may have changed the next smaller part, too.
-                if let smaller { real[keyPath: smaller] = first }
+                if let smaller = part.smaller { real[keyPath: smaller.path] = smaller.first }
                 time = real
                 return .moved
             }

@@ -37,8 +37,8 @@ package struct SleepAccount {
         var since: Instant
         /// The footprint in bytes, while it sleeps.
         var footprint: UInt64 = 0
-        /// Since when it would sleep; `nil`: it would not.
-        var drySince: Instant?
+        /// While it would sleep (L58): what it has done by the last look, and when that was.
+        var dry: (result: DryRunResult, at: Instant)?
     }
 
     package private(set) var apps: [AppID: App] = [:]
@@ -58,13 +58,17 @@ package struct SleepAccount {
             last = at
             for id in core.appIDs {
                 guard let view = core.view(of: id, at: at), view.state != .notRunning else { continue }
-                progress[id] = Progress(
-                    state: view.state, since: at, footprint: view.memory, drySince: view.drySleepSince)
+                progress[id] = Progress(state: view.state, since: at, footprint: view.memory)
+                look(at: id, core, at)
             }
         case .event: break
         case .handled(let logged, let effects, let core):
             last = max(last, logged.at)
             for case .report(let report) in effects { take(report, effects, core, logged.at) }
+            if case .run(let run, .workMeasured) = logged.event, let app = core.app(of: run), progress[app]?.dry != nil
+            {
+                look(at: app, core, logged.at)
+            }
         }
     }
 
@@ -73,11 +77,17 @@ package struct SleepAccount {
         case .stateChanged(let app, let from, let to, let reason):
             changed(app, from, to, Self.cause(of: app, reason, effects), core, now)
         case .wouldSuspend(let app):
-            progress[app]?.drySince = now
+            look(at: app, core, now)
             progress[app]?.footprint = core.view(of: app, at: now)?.memory ?? 0
         case .wouldResume(let app, let result): countDryRun(app, result, isOver: true)
         default: break
         }
+    }
+
+    /// What an app that would sleep has done until now.
+    private mutating func look(at app: AppID, _ core: LifecycleCore, _ now: Instant) {
+        guard let result = core.view(of: app, at: now)?.dryRun else { return }
+        progress[app]?.dry = (result, now)
     }
 
     private mutating func countDryRun(_ app: AppID, _ result: DryRunResult, isOver: Bool) {
@@ -90,7 +100,7 @@ package struct SleepAccount {
         account.processorTime += result.used
         if result.hasMissedInput { account.missedInputs += 1 }
         apps[app, default: App()].dryRun = account
-        progress[app]?.drySince = nil
+        progress[app]?.dry = nil
     }
 
     /// Counts what lasts at the end.
@@ -98,8 +108,10 @@ package struct SleepAccount {
 
     private mutating func close() {
         for (app, step) in progress {
-            guard let since = step.drySince else { continue }
-            countDryRun(app, DryRunResult(slept: last - since, reason: .idle), isOver: false)
+            guard let dry = step.dry else { continue }
+            var result = dry.result
+            result.slept += last - dry.at
+            countDryRun(app, result, isOver: false)
         }
         for app in progress.keys { count(app, last) }
         progress = [:]
@@ -119,12 +131,12 @@ package struct SleepAccount {
         } else if from == .suspended {
             apps[app, default: App()].wakes[cause, default: 0] += 1
         }
-        let drySince = progress[app]?.drySince
+        let dry = progress[app]?.dry
         progress[app] =
             to == .notRunning
             ? nil
             : Progress(
-                state: to, since: now, footprint: core.view(of: app, at: now)?.memory ?? 0, drySince: drySince)
+                state: to, since: now, footprint: core.view(of: app, at: now)?.memory ?? 0, dry: dry)
     }
 
     /// Counts the time since the last change of state.

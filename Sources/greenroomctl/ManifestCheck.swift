@@ -1,6 +1,8 @@
 import Glibc
 import LifecycleCore
+import Linux
 import Manifest
+import Schedule
 
 /// Checks one file as the daemon reads it, together with its drop-ins, and compares it with the file system and the user
 /// database.
@@ -138,6 +140,7 @@ struct ManifestCheck {
                 if let problem = command.words.first.flatMap(whyNotExecutable) { warn(kind.rawValue, problem) }
             }
         }
+        for problem in manifest.timers.calendar.compactMap(\.zoneProblem) { warn("OnCalendar", problem) }
         if isForRoot, manifest.user == nil {
             warn(
                 "User",

@@ -53,7 +53,7 @@ struct SavingsDocument {
             ? ""
             : "Input came for \(missed.joined(separator: ", ")) that would not have woken \(missed.count == 1 ? "it" : "them"): "
                 + "consider Traffic=yes.\n"
-        return "\nWith Suspend=dry-run (nothing was frozen, and the processor time was used):\n"
+        return "\nWith Suspend=dry-run, in which nothing is frozen:\n"
             + table.text(session.screen) + warning
     }
 

@@ -58,12 +58,15 @@ struct VerifyTests {
         let plain = try folder.write("plain", "")
         let app = try folder.write(
             "photos.app",
-            "[App]\nExecStart=\(plain)\nUser=nobody-here\nGroup=no-group-here\nWorkingDirectory=/not/there\n")
+            "[App]\nExecStart=\(plain)\nUser=nobody-here\nGroup=no-group-here\nWorkingDirectory=/not/there\n[Wake]\n"
+                + "OnCalendar=daily Europe/Nowhere\n")
         let outcome = try verify(app)
         #expect(outcome.status == 0)
         #expect(
             outcome.output == """
                 \(app):2:1: warning: ExecStart=: \(plain) is not executable
+                \(app):7:1: warning: OnCalendar=: daily Europe/Nowhere never elapses: this machine does not have its time zone; \
+                expected a name below /usr/share/zoneinfo such as Europe/Berlin
                 \(app):3:1: warning: User=: there is no user nobody-here on this machine
                 \(app):4:1: warning: Group=: there is no group no-group-here on this machine
                 \(app):5:1: warning: WorkingDirectory=: /not/there: No such file or directory

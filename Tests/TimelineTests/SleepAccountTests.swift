@@ -22,6 +22,33 @@ struct SleepAccountTests {
         #expect(abs(web.idleMemory - expected) < expected / 100)
     }
 
+    @Test(
+        "a dry run that lasts counts with the processor time by its last look, and one that is over with what has ended it (L58)"
+    )
+    func dryRun() throws {
+        var recorder = Recorder(start: .seconds(100))
+        let app = try #require(AppID("notes"))
+        var policy = AppPolicy()
+        policy.suspension = .dryRun
+        policy.readiness = .notified
+        recorder.send(.registered(app, policy, launches: 0))
+        recorder.send(.requested(RequestID(1), app, .launch(.foreground, reason: .user, url: nil)))
+        let run = try #require(recorder.core.run(of: app))
+        recorder.send(.run(run, .ready))
+        recorder.send(.requested(RequestID(2), app, .background))
+        recorder.wait(.seconds(2))
+        recorder.send(.run(run, .workMeasured(RunWork(cpu: .seconds(1)))))
+        recorder.wait(.seconds(10))
+        recorder.send(.run(run, .workMeasured(RunWork(cpu: .seconds(3)))))
+        let first = recorder.file()
+        let lasting = try #require(account([first]).apps[app]?.dryRun)
+        #expect(lasting.processorTime == .seconds(2) && lasting.sleeps == 1 && lasting.wakes.isEmpty)
+        #expect(lasting.asleep > .seconds(10))
+        recorder.send(.requested(RequestID(3), app, .activate))
+        let over = try #require(account([recorder.file()]).apps[app]?.dryRun)
+        #expect(over.processorTime == .seconds(2) && over.wakes == ["requested": 1])
+    }
+
     @Test("an app that jetsam ends while it sleeps was not woken, and what is asleep at a gap counts until then")
     func ends() throws {
         var story = Story()

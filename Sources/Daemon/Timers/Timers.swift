@@ -49,10 +49,8 @@ final class Timers {
         let before = entries[app]?.settings
         guard before != settings else { return }
         entries[app] = Entry(settings: settings)
-        for event in settings.calendar where !event.hasZone {
-            journal.logWarning(
-                "OnCalendar=\(event.text) never elapses: this machine does not have its time zone; expected a name below "
-                    + "/usr/share/zoneinfo such as Europe/Berlin", app: app)
+        for problem in settings.calendar.compactMap(\.zoneProblem) {
+            journal.logWarning("OnCalendar=\(problem)", app: app)
         }
         let now = ClockReading.now()
         if events.timerState(of: app) == nil {

@@ -63,10 +63,11 @@ extension LifecycleCore {
         guard apps[index].phase == .enteringBackground else { return }
         metTransitionDeadline(index, now)
         guard case .enteringBackground(var entering)? = apps[index].execution else { return }
+        let mustRun = self[run: index].assertions.hasWakes || !self[run: index].modes.isEmpty
         if hookRuns(index) {
             entering.isAnswered = true
             update(index, .enteringBackground(entering))
-            if self[run: index].assertions.hasWakes || !self[run: index].modes.isEmpty { continueIfStopped(index) }
+            if mustRun { continueIfStopped(index) }
             return
         }
         switch entering.pending {
@@ -74,7 +75,7 @@ extension LifecycleCore {
         case .terminate: return terminate(index, .requested, now)
         case .background, nil: break
         }
-        if self[run: index].assertions.hasWakes || !self[run: index].modes.isEmpty { continueIfStopped(index) }
+        if mustRun { continueIfStopped(index) }
         runInBackground(index, .idle, now)
     }
 

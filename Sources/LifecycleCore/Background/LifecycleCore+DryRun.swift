@@ -28,13 +28,9 @@ extension LifecycleCore {
     mutating func endDrySleep(_ index: Int, _ reason: StateReason, age: Duration = .zero, _ now: Instant) {
         guard let sleep = apps[index].drySleep else { return }
         apps[index].drySleep = nil
-        let slept = max(.zero, now - sleep.since - age)
-        report(
-            .wouldResume(
-                apps[index].id,
-                DryRunResult(
-                    slept: slept, reason: reason, moments: sleep.moments, used: sleep.used,
-                    hasMissedInput: sleep.hasMissedInput)))
+        var result = sleep.result(reason, now)
+        result.slept = max(.zero, result.slept - age)
+        report(.wouldResume(apps[index].id, result))
         if apps[index].phase == .background { resumeBudget(index, isRenewed: false, now) }
     }
 
@@ -93,16 +89,23 @@ extension DrySleep {
     /// Ticks do not take the same each time.
     private static let tolerance = Duration.milliseconds(1)
 
+    /// What it comes to if it ends now.
+    func result(_ reason: StateReason, _ now: Instant) -> DryRunResult {
+        DryRunResult(
+            slept: now - since, reason: reason, moments: moments, used: used, hasMissedInput: hasMissedInput)
+    }
+
     /// Whether the app did more than to wait: a program that waits uses nothing. What ticks take is learned from the look at which they
     /// took least.
     mutating func isBusy(_ used: Duration, within time: Duration, hasTicks: Bool) -> Bool {
         guard hasTicks else { return used > .zero }
-        let perSecond = time > .zero ? used / max(time / .seconds(1), 0.001) : used
+        let seconds = max(time / .seconds(1), 0.001)
+        let perSecond = used / seconds
         guard let least = tickUse else {
             tickUse = perSecond
             return false
         }
         tickUse = min(least, perSecond)
-        return used > Self.tolerance + least * (2 * (time / .seconds(1)))
+        return used > Self.tolerance + least * (2 * seconds)
     }
 }

@@ -9,12 +9,11 @@ extension LifecycleCore {
 
     /// The last assertion ended `SuspendDelaySec=` ago.
     mutating func suspend(_ index: Int, _ background: Background, _ now: Instant) {
-        switch suspension(index) {
-        case .yes: break
-        case .no, .dryRun:
+        let suspension = suspension(index)
+        guard suspension == .yes else {
             // `Suspend=` may have become another one between the hook and the freeze (L57).
             endSleepOfHooks(index, .requested, now)
-            if suspension(index) == .dryRun { beginDrySleep(index, background, now) }
+            if suspension == .dryRun { beginDrySleep(index, background, now) }
             return
         }
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }

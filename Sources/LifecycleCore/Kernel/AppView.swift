@@ -102,8 +102,8 @@ package struct AppView: Hashable, Sendable {
     /// L44: since when it gets less.
     package var throttledSince: Instant?
 
-    /// L58: since when it would be suspended; `nil`: it would not.
-    package var drySleepSince: Instant?
+    /// L58: while it would be suspended: what it has done since then; `nil`: it would not.
+    package var dryRun: DryRunResult?
 
     /// L29: for how long connections have waited for a launch that L11 holds back; `nil`: none waits.
     package var connectionsWaiting: Duration?

@@ -115,8 +115,8 @@ extension LifecycleCore {
             var timer = nextTimer(index)
             var count = 0
             while let due = timer, due.at <= now {
-                // Something that stays due would keep the daemon here for ever. It is due again in the next turn of the loop, which
-                // switches a source off that has no effect.
+                // Something that stays due is a fault of the core, at which tests and debug builds stop. A released daemon leaves this
+                // event, so that it obeys SIGTERM; with WatchdogSec= the service manager restarts it.
                 count += 1
                 guard count <= Self.mostTimersAtOnce else {
                     assertionFailure("\(apps[index].id): \(due.kind) is due again and again")

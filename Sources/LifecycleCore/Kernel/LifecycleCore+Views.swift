@@ -89,7 +89,7 @@ extension LifecycleCore {
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
             awake: awake(app, now), wakes: run.map { wakeViews($0, now) } ?? [])
         view.isTransient = app.policy.isTransient
-        view.drySleepSince = app.drySleep?.since
+        view.dryRun = app.drySleep?.result(.idle, now)
         view.connectionsWaiting = app.sockets.wait.flatMap { $0.isPostponed ? now - $0.since : nil }
         addTraffic(to: &view, app, index, now)
         return view
