@@ -94,6 +94,8 @@ struct SuspensionChecker {
             apps[app].wasLeftAwake = false
         case .wokenTooOften(_, let time): apps[app].staysAwake = time.microseconds
         case .inputArrived: apps[app].isWokenByInput = true
+        // It would have been woken: the time without an assertion begins anew, as after a real wake.
+        case .wouldResume: apps[app].since = nil
         default: break
         }
     }
