@@ -3,6 +3,7 @@
 #include "diagnose.h"
 #include "footprint.h"
 #include "input.h"
+#include "reclaim.h"
 #include "thread.h"
 
 #include <errno.h>
@@ -117,6 +118,12 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         return diagnose(job->descriptor, done);
     if (job->kind == CLINUX_JOB_FREE_START)
         return free_start(job);
+    if (job->kind == CLINUX_JOB_RECLAIM_GROUP)
+        return reclaim_group(job->descriptor, job->bytes);
+    if (job->kind == CLINUX_JOB_RECLAIM_PROCESS) {
+        done->bytes = job->bytes;
+        return reclaim_process(job->descriptor, job->thread, job->length, &done->bytes);
+    }
     if (!worker->footprint && !(worker->footprint = calloc(1, sizeof *worker->footprint)))
         return -ENOMEM;
     footprint_begin(worker->footprint, job->token);

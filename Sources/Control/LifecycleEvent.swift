@@ -15,7 +15,7 @@ package struct LifecycleEvent: Record {
         case connectionsRejected
         case wouldSuspend, wouldResume
         case hookFailed, hookKilled, suspensionRefused
-        case memoryLevelChanged, ended
+        case memoryLevelChanged, memoryReclaimed, ended
     }
 
     /// Its number; it increases until the machine is booted again, also over restarts of the daemon. `nil` from a daemon before 0.3.0.

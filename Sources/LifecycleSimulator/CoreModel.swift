@@ -132,7 +132,7 @@ struct CoreModel {
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
             .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
             .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run), .runHook(let run, _, _),
-            .killHook(let run, _):
+            .killHook(let run, _), .reclaim(let run, _, _), .stopReclaim(let run):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -152,7 +152,8 @@ struct CoreModel {
             .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),
             .locksHeld(let id, _, _), .processorUseHigh(let id, _), .processorThrottled(let id, _),
             .processorThrottleEnded(let id), .connectionsRejected(let id, _), .wouldSuspend(let id),
-            .wouldResume(let id, _), .hookFailed(let id, _, _), .hookKilled(let id, _, _), .suspensionRefused(let id):
+            .wouldResume(let id, _), .hookFailed(let id, _, _), .hookKilled(let id, _, _), .suspensionRefused(let id),
+            .memoryReclaimed(let id, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil
@@ -342,8 +343,8 @@ struct CoreModel {
             apps[app].phase = .unknown
             apps[app].wakes.discard(hasRun: false)
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
-            .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
-            .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
+            .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch,
+            .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
             .rejectConnections, .scheduleTimers, .finish:
             break
         }

@@ -8,7 +8,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case push, send, requestAbandoned, shutdown
     case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, footprintMeasured, sizeMeasured,
         freezeLost,
-        thawed, inspected,
+        thawed, reclaimed, inspected,
         exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, modeBegan, modeEnded, inhibitorChanged,
         timeoutExtended, wakeCompleted, heartbeat
@@ -58,6 +58,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .footprintMeasured: self = .footprintMeasured
         case .sizeMeasured: self = .sizeMeasured
         case .thawed: self = .thawed
+        case .reclaimed: self = .reclaimed
         case .freezeLost: self = .freezeLost
         case .inspected: self = .inspected
         case .exited: self = .exited

@@ -169,6 +169,8 @@ enum KernelAction {
     /// SIGKILL takes effect on the whole cgroup.
     case killArrives
     case childrenEnd
+    /// Nothing more is pushed out of it (L37).
+    case reclaimEnds(attempt: Int, bytes: UInt64)
     /// The daemon has the duplicates of its descriptors, and looks at them.
     case watchOpens(attempt: Int)
     /// The daemon looks at a descriptor again.

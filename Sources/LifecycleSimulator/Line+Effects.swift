@@ -45,12 +45,24 @@ extension Line {
         case .dropRestorationState(let id, let all):
             add(all ? "drop all that is stored of " : "drop the restoration state of ")
             add(id.name)
+        case .reclaim, .stopReclaim: addReclaim(effect, app?.name ?? "?")
         case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
         case .measureProcessor, .limitProcessor: addProcessor(effect, app?.name ?? "?")
         case .runHook, .killHook: addHook(effect, app?.name ?? "?")
         case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
             .setOOMClass, .deliver, .warn:
             addToRun(effect, app?.name ?? "?")
+        }
+    }
+
+    private mutating func addReclaim(_ effect: Effect, _ app: String) {
+        switch effect {
+        case .reclaim(_, _, let bytes):
+            add("push out ")
+            add(bytes: bytes)
+            add(" of ", app)
+        case .stopReclaim: add("push out no more of ", app)
+        default: break
         }
     }
 
@@ -205,6 +217,9 @@ extension Line {
             add(id.name, ": would have slept for ")
             add(result.slept)
             add(", ", result.reason.rawValue)
+        case .memoryReclaimed(let id, let bytes):
+            add(id.name, ": pushed out: ")
+            add(bytes: bytes)
         case .memoryLevelChanged(let level, let cause):
             add("memory level ", level.word)
             add(", ", cause.rawValue)

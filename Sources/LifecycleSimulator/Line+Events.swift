@@ -104,6 +104,8 @@ extension Line {
         case .sizeMeasured(let bytes, _):
             add(" measured exactly: ")
             add(bytes)
+        case .reclaimed(let attempt, let bytes):
+            add(" pushed out", attempt: attempt, bytes)
         case .thawed(let attempt):
             add(" thawed, attempt ")
             add(attempt)

@@ -103,7 +103,8 @@ extension World {
 
     private func afterCrash(_ event: RunEvent, messagesKept: Bool, losesStatus: () -> Bool) -> RunEvent? {
         switch event {
-        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .sizeMeasured, .thawed, .locksFound,
+        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .sizeMeasured, .thawed, .reclaimed,
+            .locksFound,
             .inputWatched,
             .inputArrived, .workMeasured, .processorMeasured:
             nil
@@ -144,7 +145,8 @@ extension World {
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
         // The watch was lost, and the measurement too.
-        case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .measureSize:
+        case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .measureSize,
+            .reclaim, .stopReclaim:
             return false
         case .runHook(let id, _, let number):
             guard let run = index(of: id) else { return false }
@@ -169,6 +171,7 @@ extension Simulation {
         recoverCore()
         world.loseWatches()
         world.loseSocketWatches()
+        world.reclaiming = nil
         world.drawDaemonRights()
         world.passWithoutDaemon(for: plan.downtime())
         var losesStatus: [Bool] = []

@@ -314,7 +314,7 @@ extension RunEvent {
         case .backgroundEntered, .stopped: .background
         case .heartbeat: .watchdog
         case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .sizeMeasured, .thawed,
-            .freezeLost,
+            .reclaimed, .freezeLost,
             .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
             .continued,
             .taskBegan, .taskEnded, .modeBegan, .modeEnded, .inhibitorChanged, .wakeCompleted, .timeoutExtended,

@@ -18,9 +18,11 @@ extension World {
             .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
             .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
             .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _), .measureSize(let id),
-            .runHook(let id, _, _), .killHook(let id, _):
+            .runHook(let id, _, _), .killHook(let id, _), .reclaim(let id, _, _), .stopReclaim(let id):
             guard let run = index(of: id) else { return "there is no run \(id)" }
-            if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run) {
+            if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run)
+                ?? reclaimProblem(effect, for: run)
+            {
                 return "\(problem) (run \(id))"
             }
             perform(effect, on: run)
@@ -68,7 +70,8 @@ extension World {
             .measureWork, .measureProcessor, .limitProcessor, .measureSize:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
-        case .warn, .stopWatchingInput, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer,
+        case .warn, .stopWatchingInput, .reclaim, .stopReclaim, .spawn, .recordLaunch, .writeReceipt,
+            .dropRestorationState, .identify, .answer,
             .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections,
             .removeInstance, .scheduleTimers, .finish:
             break
@@ -86,6 +89,19 @@ extension World {
         }
     }
 
+    /// Memory is pushed out of one run at a time, which is frozen until that has ended (L37).
+    private func reclaimProblem(_ effect: Effect, for run: Int) -> String? {
+        switch effect {
+        case .reclaim(_, let attempt, _):
+            if reclaiming != nil { return "memory is pushed out of two runs at a time" }
+            let isFrozen = runs[run].freezer == .frozen && runs[run].attempt == attempt
+            return isFrozen ? nil : "memory is pushed out of a run that is not frozen"
+        case .stopReclaim: return reclaiming == run ? nil : "a reclaim is stopped that is not under way"
+        case .thaw, .kill: return reclaiming == run ? "memory is pushed out of a run that is thawed or killed" : nil
+        default: return nil
+        }
+    }
+
     private mutating func perform(_ effect: Effect, on run: Int) {
         switch effect {
         case .notify(_, let notice): notify(run, notice)
@@ -96,6 +112,12 @@ extension World {
         case .measureActivity(_, let listeners): measureActivity(run, listeners: listeners)
         case .watchInput(_, let attempt, let onlyPeers): watchInput(run, attempt, onlyPeers: onlyPeers)
         case .stopWatchingInput: stopWatchingInput(run)
+        case .reclaim(_, let attempt, let bytes):
+            reclaiming = run
+            schedule(
+                .reclaimEnds(attempt: attempt, bytes: bytes), for: run,
+                after: reclaimRandom.within(10 * .millisecond...5 * .second))
+        case .stopReclaim: reclaiming = nil
         case .measureWork(_, let kind): measureWork(run, kind)
         case .measureProcessor: measureProcessor(run)
         case .limitProcessor(_, let limit): limitProcessor(run, limit)

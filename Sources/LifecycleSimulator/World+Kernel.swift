@@ -14,6 +14,11 @@ extension World {
         case .childrenEnd:
             runs[run].children = 0
             if runs[run].program == .ended { becomeEmpty(run) }
+        case .reclaimEnds(let attempt, let bytes):
+            // One that was stopped reports nothing.
+            guard reclaiming == run, runs[run].attempt == attempt else { return }
+            reclaiming = nil
+            deliver(.run(runs[run].id, .reclaimed(attempt: attempt, bytes: bytes)), after: 100)
         case .watchOpens(let attempt): watchOpens(run, attempt)
         case .reportInput(let attempt, let descriptor): rearm(run, attempt, descriptor)
         case .flood(let left): flood(run, left: left)

@@ -69,6 +69,10 @@ struct World {
     /// What the processes beside main processes do, and `KillMode=`.
     var childRandom: Random
     var footprintRandom: Random
+    /// How long it takes to push memory out.
+    var reclaimRandom: Random
+    /// The run of which memory is pushed out (L37).
+    var reclaiming: Int?
     /// Signals that processes outside the daemon send.
     var signalRandom: Random
     /// What is measured of processor time.
@@ -112,6 +116,7 @@ struct World {
         outageRandom = Random(seed: scenario.seed ^ 0x6f75_7461_6765)
         floodRandom = Random(seed: scenario.seed ^ 0x66_6c6f_6f64)
         childRandom = Random(seed: scenario.seed ^ 0x6368_696c_6472)
+        reclaimRandom = Random(seed: scenario.seed ^ 0x7265_636c_6169)
         footprintRandom = Random(seed: scenario.seed ^ 0x666f_6f74_7072)
         signalRandom = Random(seed: scenario.seed ^ 0x7369_676e_616c)
         loadRandom = Random(seed: scenario.seed ^ 0x6c6f_6164)

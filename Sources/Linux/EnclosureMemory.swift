@@ -1,3 +1,4 @@
+import Glibc
 package import Posix
 
 /// The kernel's OOM killer, and the limits of the memory controller.
@@ -42,6 +43,17 @@ extension Enclosure {
     /// far as the groups above are protected as well.
     package func protectMemory(_ bytes: UInt64) throws(SystemError) {
         try memoryLeaf?.write(String(bytes), to: "memory.low")
+    }
+
+    /// The `memory.pressure` of the group, which the app may watch (L37): a trigger is set by writing, so the file is given to the
+    /// app's user, as systemd does.
+    /// - Returns: `nil`: there is no group or no pressure stall information, or the user cannot get the file.
+    package func pressureFile(for owner: Owner?) -> String? {
+        guard case .cgroup(let leaf) = kind, leaf.has("memory.pressure") else { return nil }
+        if let owner, fchownat(leaf.folder.raw, "memory.pressure", owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW) < 0 {
+            return nil
+        }
+        return leaf.path + "/memory.pressure"
     }
 
     /// Whether the app has a memory controller.

@@ -184,6 +184,9 @@ extension AppManifest {
             .value("Lifecycle", "Suspend", "yes, no or dry-run", \.policy.suspension) { text in
                 AppPolicy.Suspension(rawValue: text) ?? parseBoolean(text).map { $0 ? .yes : .no }
             },
+            .value("Lifecycle", "ReclaimOnSuspend", "auto, yes or no", \.policy.reclaim) { text in
+                AppPolicy.Reclaim(rawValue: text) ?? parseBoolean(text).map { $0 ? .yes : .no }
+            },
             .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
             .value("Lifecycle", "TerminateSuspended", "auto, notify or kill", \.policy.terminateSuspended) {
                 AppPolicy.TerminateSuspended(rawValue: $0)

@@ -46,7 +46,7 @@ package struct LifecycleMetrics {
             .wakeCompleted,
             .relaunchScheduled, .backgroundTimeUsedUp, .memoryAwaited, .inputArrived, .inputNotWatched, .wokenTooOften,
             .locksHeld, .cpuUseHigh, .cpuThrottled, .cpuThrottleEnded, .connectionsRejected, .memoryLevelChanged,
-            .wouldSuspend, .wouldResume, .suspensionRefused:
+            .wouldSuspend, .wouldResume, .suspensionRefused, .memoryReclaimed:
             break
         case .hookFailed: change(app) { $0.hookFailures["failed", default: 0] += 1 }
         case .hookKilled: change(app) { $0.hookFailures["killed", default: 0] += 1 }

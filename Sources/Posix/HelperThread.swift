@@ -118,7 +118,8 @@ package final class HelperThread: @unchecked Sendable {
 
     func close(number: Int32) {
         let kind = Int32(bitPattern: CLINUX_JOB_CLOSE.rawValue)
-        var job = clinux_job(token: 0, kind: kind, descriptor: number, output: -1, thread: 0, number: -1, bytes: 0)
+        var job = clinux_job(
+            token: 0, kind: kind, descriptor: number, output: -1, thread: 0, number: -1, bytes: 0, length: 0)
         if clinux_worker_submit(worker, &job) < 0 { _ = Glibc.close(number) }
     }
 
@@ -154,8 +155,9 @@ package final class HelperThread: @unchecked Sendable {
     ) throws(SystemError) -> Bool {
         let kind = Int32(bitPattern: CLINUX_JOB_LIST_TARGETS.rawValue)
         let job = clinux_job(
-            token: token, kind: kind, descriptor: file.raw, output: output.raw, thread: thread, number: number, bytes: 0
-        )
+            token: token, kind: kind, descriptor: file.raw, output: output.raw, thread: thread, number: number,
+            bytes: 0,
+            length: 0)
         guard try submit(job) else { return false }
         _ = file.release()
         _ = output.release()
@@ -176,12 +178,42 @@ package final class HelperThread: @unchecked Sendable {
         try submit(CLINUX_JOB_FREE_START, file, 0, bytes: offset)
     }
 
+    /// Pushes memory of a group out to swap (memory.reclaim).
+    /// - Parameters:
+    ///   - group: its folder.
+    ///   - bytes: how much.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func reclaim(_ bytes: UInt64, ofGroup group: consuming Descriptor, token: UInt64) throws(SystemError)
+        -> Bool
+    {
+        try submit(CLINUX_JOB_RECLAIM_GROUP, group, token, bytes: bytes)
+    }
+
+    /// Pushes private memory of a process out to swap (process_madvise(2)). `bytes` of the completion is the address where to continue;
+    /// 0: nothing is left.
+    /// - Parameters:
+    ///   - process: its pidfd.
+    ///   - address: where to begin.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func reclaim(
+        _ bytes: UInt64, of process: consuming Descriptor, pid: Int32, from address: UInt64, token: UInt64
+    ) throws(SystemError) -> Bool {
+        let kind = Int32(bitPattern: CLINUX_JOB_RECLAIM_PROCESS.rawValue)
+        let job = clinux_job(
+            token: token, kind: kind, descriptor: process.raw, output: -1, thread: pid, number: -1, bytes: address,
+            length: bytes)
+        guard try submit(job) else { return false }
+        _ = process.release()
+        return true
+    }
+
     private func submit(
         _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64, bytes: UInt64 = 0
     ) throws(SystemError) -> Bool {
         let kind = Int32(bitPattern: kind.rawValue)
         let job = clinux_job(
-            token: token, kind: kind, descriptor: descriptor.raw, output: -1, thread: 0, number: -1, bytes: bytes)
+            token: token, kind: kind, descriptor: descriptor.raw, output: -1, thread: 0, number: -1, bytes: bytes,
+            length: 0)
         guard try submit(job) else { return false }
         _ = descriptor.release()
         return true

@@ -123,6 +123,7 @@ extension LogEntry {
         case .hookFailed(let app, let kind, let outcome): self.init(failureOf: kind, of: app, outcome)
         case .hookKilled(let app, let kind, let time): self.init(killOf: kind, of: app, after: time)
         case .suspensionRefused(let app): self.init(refusalOf: app)
+        case .memoryReclaimed(let app, let bytes): self.init(reclaimOf: app, bytes)
         case .ended(let receipt): self.init(receipt)
         }
     }
@@ -293,6 +294,12 @@ extension LogEntry {
             .notice, .memoryAwaited, app,
             "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is space"
         ) { $0.memory = bytes }
+    }
+
+    private init(reclaimOf app: AppID, _ bytes: UInt64) {
+        self.init(.info, .memoryReclaimed, app, "pushed \(formattedSize(bytes)) of it out to swap") {
+            $0.memory = bytes
+        }
     }
 
     private init(useOf app: AppID, _ use: BackgroundUse) {

@@ -36,6 +36,7 @@ package enum MessageID {
         case .wouldSuspend: "2f0e6c1b7d5a4f7d9a8b3c4e5f60718a"
         case .wouldResume: "8c1d9e7a4b3f4c0e9d6a5b2f1e0c3d47"
         case .hookFailed: "3b1f7c5e9a2d4f6c8e07b4d1a95c62f8"
+        case .memoryReclaimed: "6f0b7c1de2f845c5a2d1953e08c4b7aa"
         case .hookKilled: "d04e8a6f2b7141c39c5f60e7183ab9d2"
         case .suspensionRefused: "7c96d2e1f0ab4385b2148f5a6cd3907e"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"

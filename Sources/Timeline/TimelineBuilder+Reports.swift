@@ -47,7 +47,7 @@ extension TimelineBuilder {
             .locksHeld(let app, _, _),
             .processorUseHigh(let app, _), .processorThrottled(let app, _), .processorThrottleEnded(let app),
             .connectionsRejected(let app, _), .hookFailed(let app, _, _), .hookKilled(let app, _, _),
-            .suspensionRefused(let app):
+            .suspensionRefused(let app), .memoryReclaimed(let app, _):
             mark(app, entry, now)
         }
     }

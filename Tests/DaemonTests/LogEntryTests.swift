@@ -192,6 +192,8 @@ struct LogEntryTests {
             .hookKilled(web, .enterBackground, after: .seconds(5)), .warning,
             "web: killed ExecEnterBackground=: not over after 5s", "GREENROOM_HOOK=ExecEnterBackground"),
         Sentence(
+            .memoryReclaimed(web, 120 << 20), .info, "web: pushed 120.0M of it out to swap"),
+        Sentence(
             .suspensionRefused(web), .info,
             "web: not suspended: ExecBeforeSuspend= exited with status 75; it is run once more before the next attempt",
             "GREENROOM_HOOK=ExecBeforeSuspend"),

@@ -100,6 +100,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         "BackgroundCPU=\(policy.backgroundCPU?.rawValue ?? "")",
         "BackgroundCPULimit=\(policy.backgroundCPULimit / 10)%",
         "Suspend=\(policy.suspension.rawValue)",
+        "ReclaimOnSuspend=\(policy.reclaim.rawValue)",
         "Timers=\(policy.keepsTimers ? "yes" : "no")",
         "KeepAwake=\(manifest.keepAwake.map(words) ?? "")",
     ] + hooks(manifest) + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }

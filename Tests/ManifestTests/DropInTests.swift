@@ -152,6 +152,7 @@ struct DropInTests {
         full.policy.suspendDelay = .seconds(2)
         full.policy.watchdog = .seconds(1)
         full.policy.suspension = .no
+        full.policy.reclaim = .yes
         full.policy.exitsOnSuspend = true
         full.traffic = true
         full.policy.wakesOnTraffic = true

@@ -65,6 +65,9 @@ struct WakeSettingTests {
         #expect(try accepted("Lifecycle", "").policy.suspension == .yes)
         #expect(try accepted("Lifecycle", "Suspend=dry-run").policy.suspension == .dryRun)
         #expect(try accepted("Lifecycle", "Suspend=off").policy.suspension == .no)
+        #expect(try accepted("Lifecycle", "").policy.reclaim == .automatic)
+        #expect(try accepted("Lifecycle", "ReclaimOnSuspend=yes").policy.reclaim == .yes)
+        #expect(try accepted("Lifecycle", "ReclaimOnSuspend=off").policy.reclaim == .no)
         try expectRefused("Lifecycle", "Suspend", "dry", "yes, no or dry-run")
         #expect(try read(manifest("App", "Role=worker", "[Lifecycle]", "Timers=no", "PulseSec=5")).lines == [])
         let cause = "only workers are thawed for their timers"

@@ -38,6 +38,11 @@ enum clinux_job_kind {
     /// Frees the space of `descriptor`, a regular file, up to the offset `bytes` (FALLOC_FL_PUNCH_HOLE): what follows stays where it is.
     /// A file system without that gets an empty file. It waits until the disk has what is freed. Reports a completion.
     CLINUX_JOB_FREE_START,
+    /// Pushes `bytes` of the group with the folder `descriptor` out to swap (memory.reclaim). Reports a completion.
+    CLINUX_JOB_RECLAIM_GROUP,
+    /// Pushes private memory of a process out to swap (MADV_PAGEOUT), at most `length` bytes from address `bytes` on. `descriptor` is
+    /// its pidfd, `thread` its pid. `bytes` of the completion is the address where to continue; 0: nothing is left.
+    CLINUX_JOB_RECLAIM_PROCESS,
 };
 
 struct clinux_job {
@@ -46,9 +51,10 @@ struct clinux_job {
     int32_t descriptor;
     // The next are of CLINUX_JOB_LIST_TARGETS.
     int32_t output; // otherwise -1
-    int32_t thread; // the thread that has the epoll descriptor
+    int32_t thread; // the thread that has the epoll descriptor; of CLINUX_JOB_RECLAIM_PROCESS the process
     int32_t number; // of the epoll descriptor, there
-    uint64_t bytes; // of CLINUX_JOB_FREE_START
+    uint64_t bytes; // of CLINUX_JOB_FREE_START, CLINUX_JOB_RECLAIM_GROUP and CLINUX_JOB_RECLAIM_PROCESS
+    uint64_t length; // of CLINUX_JOB_RECLAIM_PROCESS
 };
 
 struct clinux_completion {

@@ -169,7 +169,7 @@ final class ControlService {
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
             .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh,
             .processorThrottled, .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume,
-            .hookFailed, .hookKilled, .suspensionRefused:
+            .hookFailed, .hookKilled, .suspensionRefused, .memoryReclaimed:
             break
         }
     }

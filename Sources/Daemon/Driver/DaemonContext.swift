@@ -37,6 +37,7 @@ final class DaemonContext {
     let kernelKills = KernelKills()
     let autogroups: AutogroupQueue
     private(set) lazy var footprints = FootprintMeter(self)
+    private(set) lazy var reclaimer = MemoryReclaimer(self)
     private(set) lazy var work = WorkMeter(self)
     private(set) lazy var signalTimers = SignalTimerPoll(self)
     private(set) lazy var inputs = InputWatcher(loop: loop, budget: budget)

@@ -45,6 +45,8 @@ final class EffectPerformer: EffectPerforming {
         case .measureProcessor(let run): runs[run]?.measureProcessor()
         case .limitProcessor(let run, let limit): runs[run]?.limitProcessor(limit)
         case .measureSize(let run): context.footprints.measure(run)
+        case .reclaim(let run, let attempt, let bytes): context.reclaimer.begin(run, attempt: attempt, bytes: bytes)
+        case .stopReclaim(let run): context.reclaimer.stop(run)
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)

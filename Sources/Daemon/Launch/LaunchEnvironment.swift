@@ -19,6 +19,12 @@ struct LaunchEnvironment {
     var marker: String?
     /// The part of the environment of a user's daemon that its apps inherit.
     var inherited: [String]
+    /// The file of memory pressure that the app may watch (L37); `nil`: there is none.
+    var pressureFile: String?
+
+    /// What the app writes to that file: `some 200000 2000000` and a null byte, in base64. It is systemd's default: a stall of 200 ms in
+    /// 2 s (systemd.resource-control(5), MemoryPressureThresholdSec=).
+    static let pressureTrigger = "c29tZSAyMDAwMDAgMjAwMDAwMAA="
 
     /// systemd's default for services (systemd.exec(5)).
     static let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,7 +41,7 @@ struct LaunchEnvironment {
     /// Whether greenroomd sets a variable for apps, depending on what the manifest says.
     static func isOwn(_ name: String) -> Bool {
         let names = ["NOTIFY_SOCKET", "STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY"]
-        let prefixes = ["GREENROOM_", "LISTEN_", "WATCHDOG_"]
+        let prefixes = ["GREENROOM_", "LISTEN_", "WATCHDOG_", "MEMORY_PRESSURE_"]
         return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
     }
 
@@ -57,6 +63,10 @@ struct LaunchEnvironment {
         all.append("GREENROOM_INBOX=\(inbox)")
         if let busAddress { all.append("GREENROOM_BUS_ADDRESS=\(busAddress)") }
         if manifest.effectiveNotifyAccess != .none { all.append("NOTIFY_SOCKET=\(notifySocket)") }
+        if let pressureFile {
+            all.append("MEMORY_PRESSURE_WATCH=\(pressureFile)")
+            all.append("MEMORY_PRESSURE_WRITE=\(Self.pressureTrigger)")
+        }
         if let watchdog = manifest.policy.watchdog { all.append("WATCHDOG_USEC=\(watchdog.microseconds)") }
         return Self.lastWins(all + directories(folders))
     }

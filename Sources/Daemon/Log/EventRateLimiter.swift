@@ -47,7 +47,7 @@ extension Report {
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _), .inputArrived(let app, _),
             .inputNotWatched(let app, _), .locksHeld(let app, _, _), .wouldSuspend(let app),
             .wouldResume(let app, _), .hookFailed(let app, _, _), .hookKilled(let app, _, _),
-            .suspensionRefused(let app):
+            .suspensionRefused(let app), .memoryReclaimed(let app, _):
             app
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,

@@ -41,9 +41,8 @@ enum Startup {
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
                 case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .watchInput,
                     .stopWatchingInput, .measureWork, .measureProcessor, .measureSize, .limitProcessor, .runHook,
-                    .killHook, .kill,
-                    .throttle,
-                    .unthrottle, .setOOMClass, .deliver, .recordLaunch, .dropRestorationState, .identify, .answer,
+                    .killHook, .reclaim, .stopReclaim, .kill, .throttle, .unthrottle, .setOOMClass, .deliver,
+                    .recordLaunch, .dropRestorationState, .identify, .answer,
                     .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,
                     .rejectConnections, .removeInstance, .scheduleTimers, .finish:
                     break

@@ -41,7 +41,7 @@ final class RunController {
     /// All processes are frozen, or are about to be.
     private(set) var isFrozen = false
     /// As it was measured at the last freeze. Unknown after a restart of the daemon.
-    private(set) var frozenFootprint: Footprint?
+    var frozenFootprint: Footprint?
     private(set) var end = End.none
 
     /// The end of the run. It only advances, so the run is removed once and reported as empty at most once.

@@ -39,7 +39,10 @@ extension LifecycleCore {
         let look = lookAtFreeze(index)
         var suspended = Suspended(look: look)
         if let look, let work = look.before { setTimers(&suspended, index, work, hasClients: look.hasClients, now) }
-        change(index, to: .suspended(suspended), suspending.look?.kind == .moment ? .timer : .idle, now)
+        let isAfterMoment = suspending.look?.kind == .moment
+        // What a moment has touched is little.
+        if !isAfterMoment { suspended.reclaim = reclaimOfSuspension(index, now) }
+        change(index, to: .suspended(suspended), isAfterMoment ? .timer : .idle, now)
         beginWatch(index)
         checkLimit(index, now)
         evaluateMemory(now)

@@ -18,6 +18,8 @@ struct Suspended: Hashable, Sendable {
     @Rare var pulseDue: Instant? = nil
     /// What wakes it once the app has background time again (L53): input of its own, or of a peer that waits.
     @Rare var deferred: DeferredInput? = nil
+    /// What is pushed out of it (L37); `nil`: nothing, unless memory gets short.
+    @Rare var reclaim: Reclaim? = nil
 }
 
 struct DeferredInput: Hashable, Sendable {

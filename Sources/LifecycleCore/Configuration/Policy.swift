@@ -85,6 +85,15 @@ package struct AppPolicy: Hashable, Sendable {
         case dryRun = "dry-run"
     }
 
+    /// `ReclaimOnSuspend=`.
+    package enum Reclaim: String, CaseIterable, Hashable, Sendable {
+        /// Where less than half of the memory is available.
+        case automatic = "auto"
+        case yes
+        /// Only while memory is short.
+        case no
+    }
+
     package var readiness: Readiness = .executed
     /// `LaunchAtStart=`; `nil`: no.
     package var launchAtStart: LaunchState?
@@ -159,6 +168,8 @@ package struct AppPolicy: Hashable, Sendable {
     /// left of it.
     package var isTransient = false
 
+    /// L37: whether what it has is pushed out to swap after it was suspended.
+    package var reclaim = Reclaim.automatic
     /// L38: -1000 … 1000, lower goes first.
     package var jetsamPriority = 0
     /// Soft limit while it runs, in bytes: over it, first in L38's order.

@@ -54,6 +54,10 @@ package enum Effect: Hashable, Sendable {
     case measureMemory
     /// Measures the exact size of a run (L39). → `sizeMeasured`, unless it ends before.
     case measureSize(RunID)
+    /// Pushes what the suspended run has out to swap, at most so many bytes (L37). → `reclaimed`.
+    case reclaim(RunID, attempt: Int, bytes: UInt64)
+    /// Nothing more is to be pushed out: it is about to run, or to end. `reclaimed` does not follow.
+    case stopReclaim(RunID)
     /// Watches the sockets that the daemon holds for an app (L29). → `socketsReady`, once, as soon as a connection or a datagram
     /// waits. It may wait already.
     case watchSockets(AppID)
@@ -206,6 +210,8 @@ package enum Report: Hashable, Sendable {
     /// L53: no more than `limit` of background time in an hour is allowed that no user asked for.
     case unrequestedTimeUsedUp(AppID, limit: Duration)
     case memoryLevelChanged(MemoryLevel, MemoryCause)
+    /// So many bytes of a suspended app were pushed out to swap (L37).
+    case memoryReclaimed(AppID, UInt64)
     /// Input woke a suspended app (L50).
     indirect case inputArrived(AppID, Input)
     /// Input at some descriptors of the suspended app does not wake it (L50). Once for each different watch of a run.

@@ -85,6 +85,8 @@ package enum RunEvent: Hashable, Sendable {
     /// of the same time.
     case sizeMeasured(bytes: UInt64, estimate: UInt64)
     case thawed(attempt: Int)
+    /// Nothing more is pushed out of the suspended run (L37). `bytes`: what was.
+    case reclaimed(attempt: Int, bytes: UInt64)
     /// The file of an event could not be written, because there is no space, for example. It is written later, perhaps when its
     /// wake is over: the wake need not be completed (L30). `wake`: its number.
     case notificationDelayed(wake: UInt64)

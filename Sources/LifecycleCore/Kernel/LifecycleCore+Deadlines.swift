@@ -2,7 +2,8 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload, hook, timerRetry
+        case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload, hook, timerRetry,
+            reclaim
     }
 
     /// The nearest thing that is due for an app.
@@ -89,6 +90,7 @@ extension LifecycleCore {
                 timer.consider(suspended.timerDue, .appTimer)
                 timer.consider(suspended.pulseDue, .appTimer)
                 timer.consider(unloadDue(index, suspended), .unload)
+                timer.consider(reclaimDue(suspended), .reclaim)
             }
         }
         return timer.next
@@ -157,6 +159,7 @@ extension LifecycleCore {
         case .processor: processorLookIsDue(index, now)
         case .sockets: clientsAreDue(index, now)
         case .unload: unload(index, now)
+        case .reclaim: reclaimIsDue(index)
         case .hook: hookIsDue(index, now)
         case .timerRetry: timerRetryIsDue(index, now)
         }

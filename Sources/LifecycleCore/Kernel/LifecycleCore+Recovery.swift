@@ -14,6 +14,7 @@ extension LifecycleCore {
         recoverSockets()
         // The dead daemon cannot have received the report that the machine is awake.
         awoke(now)
+        cancelReclaimOfLastDaemon()
         if memoryState.isMeasuring {
             memoryState.isMeasuring = false
             measureMemory(now)

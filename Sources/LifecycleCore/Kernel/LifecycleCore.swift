@@ -143,6 +143,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .footprintMeasured(let attempt, let memory): footprintMeasured(index, attempt, memory, now)
         case .sizeMeasured(let bytes, let estimate): sizeMeasured(index, bytes, estimate, now)
         case .thawed(let attempt): thawed(index, attempt, now)
+        case .reclaimed(let attempt, let bytes): reclaimed(index, attempt, bytes, now)
         case .freezeLost(let attempt): freezeLost(index, attempt, now)
         case .inspected(let inspection): inspected(index, inspection, now)
         case .activityMeasured(let activity): activityMeasured(index, activity, now)

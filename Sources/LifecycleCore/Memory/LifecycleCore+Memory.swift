@@ -233,6 +233,7 @@ extension LifecycleCore {
             memoryState.warnedSince = nil
         }
         freeMemory(look, pools, now)
+        reclaimUnderPressure(now)
     }
 
     private func currentLevel(_ pools: MemoryPools) -> (MemoryLevel, MemoryCause?) {

@@ -21,6 +21,8 @@ struct MemoryState: Hashable, Sendable {
     var stored: UInt64 = 0
     /// Runs whose exact size is being measured.
     var awaitedSizes: [RunID] = []
+    /// The run that is being pushed out (L37): one at a time.
+    var reclaiming: RunID?
     /// The app that exceeds the budget alone.
     var excess: MemoryExcess?
     var level = MemoryLevel.normal

@@ -99,6 +99,7 @@ extension RunEvent: SavedUnion {
         case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
         case .heartbeatTimeChanged(let time): writer.put(case: 62, time)
         case .hookEnded(let number, let outcome): writer.put(case: 80, number, outcome)
+        case .reclaimed(let attempt, let bytes): writer.put(case: 110, attempt, SavedSize(bytes))
         case .sizeMeasured(let bytes, let estimate): writer.put(case: 61, SavedSize(bytes), SavedSize(estimate))
         }
     }
@@ -156,6 +157,7 @@ extension RunEvent: SavedUnion {
         case 72: self = .inhibitorChanged(try values.next())
         case 73: self = .inhibitorChanged(nil)
         case 80: self = .hookEnded(number: try values.next(), try values.next())
+        case 110: self = .reclaimed(attempt: try values.next(), bytes: try values.nextSize())
         case 62: self = .heartbeatTimeChanged(to: try values.next())
         default: return nil
         }

@@ -33,6 +33,7 @@ extension MemoryState: SavedRecord {
         try coder.list(40, &awaitedSizes, upTo: SavedLimits.apps)
         try coder.optional(41, &excess)
         try coder.sparseSize(42, &stored)
+        try coder.optional(50, &reclaiming)
     }
 }
 

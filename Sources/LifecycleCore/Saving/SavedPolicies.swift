@@ -66,9 +66,8 @@ extension AppPolicy: SavedRecord {
         try coder.optional(40, &hooks)
         self.hooks = hooks ?? []
         try coder.flag(50, &hasTimers)
-        var other = suspension == .yes ? nil : suspension
-        try coder.optional(60, &other)
-        suspension = other ?? .yes
+        try coder.field(60, &suspension, unless: .yes)
+        try coder.field(100, &reclaim, unless: .automatic)
     }
 }
 

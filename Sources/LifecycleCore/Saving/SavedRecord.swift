@@ -51,6 +51,17 @@ package protocol RecordCoder {
     mutating func list<Value: SavedValue>(_ number: Int, _ values: inout [Value], upTo limit: Int) throws(Failure)
 }
 
+extension RecordCoder {
+    /// A field that is left out while it has its default.
+    mutating func field<Value: SavedValue & Equatable>(
+        _ number: Int, _ value: inout Value, unless standard: Value
+    ) throws(Failure) {
+        var saved = value == standard ? nil : value
+        try optional(number, &saved)
+        value = saved ?? standard
+    }
+}
+
 extension SavedRecord {
     package static var form: SavedForm { .bytes }
     package var fault: String? { nil }

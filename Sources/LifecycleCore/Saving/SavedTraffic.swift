@@ -108,6 +108,26 @@ extension Suspended: SavedRecord {
         try coder.optional(7, &timerDue)
         try coder.optional(8, &pulseDue)
         try coder.flag(9, &hasSignalTimers)
+        try coder.optional(20, &reclaim)
+    }
+}
+
+extension Reclaim: SavedUnion {
+    func save(to writer: inout ByteWriter) {
+        switch self {
+        case .due(let at): writer.put(case: 1, at)
+        case .underWay: writer.put(case: 2)
+        case .done: writer.put(case: 3)
+        }
+    }
+
+    init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .due(try values.next())
+        case 2: self = .underWay
+        case 3: self = .done
+        default: return nil
+        }
     }
 }
 

@@ -32,6 +32,7 @@ extension AppPolicy.Role: SavedCase {}
 extension AppPolicy.KillMode: SavedCase {}
 extension AppPolicy.TerminateSuspended: SavedCase {}
 extension AppPolicy.Suspension: SavedCase {}
+extension AppPolicy.Reclaim: SavedCase {}
 extension ManagerPolicy.JetsamOrder: SavedCase {}
 
 // MARK: Numbers and texts

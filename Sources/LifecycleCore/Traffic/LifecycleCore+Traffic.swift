@@ -27,6 +27,7 @@ extension LifecycleCore {
 
     /// Comes before the thaw and before SIGKILL: the daemon must not hold descriptors of processes that run or end.
     mutating func endWatch(_ index: Int) {
+        endReclaim(index)
         guard case .suspended(var suspended)? = apps[index].execution, suspended.isWatching else { return }
         suspended.isWatching = false
         update(index, .suspended(suspended))

@@ -142,7 +142,7 @@ struct DeadlineChecker {
             .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .scheduleTimers,
             .finish,
             .watchInput,
-            .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
+            .stopWatchingInput, .measureWork, .measureProcessor, .measureSize, .reclaim, .stopReclaim,
             .limitProcessor, .runHook, .killHook:
             return
         }

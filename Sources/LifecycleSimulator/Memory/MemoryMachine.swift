@@ -117,6 +117,16 @@ struct MemoryMachine {
         return min(bytes, space)
     }
 
+    /// Pages of a frozen app are pushed out before memory is short.
+    /// - Returns: how many bytes.
+    mutating func swapOut(_ bytes: Int) -> Int {
+        let out = max(0, min(bytes, swapLeft, hardware.swap - swapped))
+        swapLeft -= out
+        swapped += out
+        resident -= out
+        return out
+    }
+
     private mutating func reclaim(_ bytes: Int, of cache: Int) -> Int {
         let taken = max(0, min(bytes, cache, reclaimLeft))
         reclaimLeft -= taken

@@ -191,6 +191,10 @@ extension MemorySimulation {
             guard let app = appsByRun[run] else { return }
             queue.push(.exact(app, run), at: now + scenario.exactTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
+        case .reclaim(let run, let attempt, let bytes):
+            guard let app = appsByRun[run], processes[app]?.isFrozen == true else { return }
+            reclaiming = Reclaiming(app: app, run: run, attempt: attempt, left: Int(bytes))
+        case .stopReclaim(let run): if reclaiming?.run == run { reclaiming = nil }
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn, .runHook, .killHook,

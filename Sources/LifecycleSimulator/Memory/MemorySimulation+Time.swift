@@ -18,6 +18,7 @@ extension MemorySimulation {
         var waiting = Waiting()
         growOthers(&waiting)
         for app in processes.indices { grow(app, &waiting) }
+        reclaim()
         if machine.refault() { waiting.some = true }
         waiting.full = waiting.wanted > 0 && waiting.got * 10 < waiting.wanted
         machine.stall(some: waiting.some || waiting.full, full: waiting.full)
@@ -77,6 +78,22 @@ extension MemorySimulation {
         let got = allocate(bytes, &waiting)
         processes[app]?.resident += got
         machine.resident += got
+    }
+
+    /// Pushes memory of a frozen app out, as fast as the swap allows (L37).
+    private mutating func reclaim() {
+        guard var reclaim = reclaiming else { return }
+        let resident = processes[reclaim.app].map { $0.run == reclaim.run && $0.isFrozen ? $0.resident : 0 } ?? 0
+        let out = machine.swapOut(min(reclaim.left, resident))
+        processes[reclaim.app]?.resident -= out
+        processes[reclaim.app]?.swapped += out
+        reclaim.left -= out
+        reclaim.bytes += out
+        reclaiming = reclaim
+        guard reclaim.left == 0 || out == 0 else { return }
+        reclaiming = nil
+        queue.push(
+            .deliver(.run(reclaim.run, .reclaimed(attempt: reclaim.attempt, bytes: UInt64(reclaim.bytes)))), at: now)
     }
 
     private mutating func allocate(_ bytes: Int, _ waiting: inout Waiting) -> Int {

@@ -15,6 +15,15 @@ package struct MemorySimulation<Core: DecidingCore> {
         case tick
     }
 
+    /// The app of which memory is being pushed out, and how many bytes still.
+    struct Reclaiming {
+        var app: Int
+        var run: RunID
+        var attempt: Int
+        var left: Int
+        var bytes = 0
+    }
+
     /// The process of an app.
     struct Process {
         let run: RunID
@@ -65,6 +74,8 @@ package struct MemorySimulation<Core: DecidingCore> {
     /// The stalls at the beginning of the window of the pressure triggers.
     var window = (start: Microseconds(0), some: Microseconds(0), full: Microseconds(0))
     var shortSince: Microseconds?
+    /// What is being pushed out to swap (L37).
+    var reclaiming: Reclaiming?
     /// Since when the apps have exceeded the budget.
     var overBudgetSince: Microseconds?
     /// The real sizes at the last reading, by app: the core may know of these.
@@ -210,7 +221,7 @@ package struct MemorySimulation<Core: DecidingCore> {
 
     // The loops of this file that run at each event have no closures: a closure would copy the simulation.
     private var isMoving: Bool {
-        if machine.others != othersTarget || machine.isRefaulting { return true }
+        if machine.others != othersTarget || machine.isRefaulting || reclaiming != nil { return true }
         for process in processes {
             guard let process else { continue }
             if process.endsAt != nil { return true }

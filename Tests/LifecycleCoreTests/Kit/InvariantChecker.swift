@@ -30,11 +30,15 @@ struct InvariantChecker {
     /// The modes that apps assert.
     private var modes: [AppID: BackgroundModes] = [:]
     private var workers: Set<AppID> = []
+    /// The run of which memory is being pushed out: one at a time, and frozen.
+    private var reclaiming: RunID?
     /// Apps for which the daemon holds sockets, and those whose sockets it watches.
     private var holders: Set<AppID> = []
     private var watched: Set<AppID> = []
     /// At most half of the memory was available at the last reading: other programs may be filling it.
     private var isHalfUsed = false
+    /// The machine has swap: an app may be pushed out some seconds after its suspension (L37).
+    private var hasSwap = false
     private var hasFinished = false
     private var isConsistent = true
     private var lastEvent: Event?
@@ -45,12 +49,15 @@ struct InvariantChecker {
         _ event: Event, _ effects: [Effect], _ core: LifecycleCore, _ manager: ManagerPolicy, at now: Instant
     ) {
         lastEvent = event
+        if case .run(let run, .reclaimed) = event, run == reclaiming { reclaiming = nil }
         if case .requestAbandoned(let request) = event { answered.insert(request) }
         if case .recovered = event {
             answered.formUnion(requested)
+            reclaiming = nil
             watched = []
         }
         if case .memoryMeasured(let reading) = event {
+            hasSwap = reading.swapTotal > 0
             isHalfUsed =
                 reading.available <= reading.total / 2
                 || (reading.limit.map { $0.available <= $0.total / 2 } ?? false)
@@ -109,6 +116,7 @@ struct InvariantChecker {
             guard let known = handleEverything(run, effect) else { return }
             if !known.isFreezing || attempt != known.attempt { fail("\(effect) of a run that is not frozen") }
             if known.isWatched { fail("\(effect) of a run that is watched") }
+            if reclaiming == run { fail("\(effect) of a run that is being pushed out") }
             runs[run]?.isFreezing = false
             runs[run]?.hasInput = false
         case .watchInput(let run, let attempt, _):
@@ -117,6 +125,7 @@ struct InvariantChecker {
                 fail("\(effect) of a run that is not suspended, or is watched")
             }
             runs[run]?.isWatched = true
+        case .reclaim(let run, _, _), .stopReclaim(let run): recordReclaim(effect, of: run)
         case .stopWatchingInput(let run):
             if handleEverything(run, effect)?.isWatched == false { fail("\(effect) of a run that is not watched") }
             runs[run]?.isWatched = false
@@ -131,12 +140,7 @@ struct InvariantChecker {
             .deliver(let run, _),
             .setOOMClass(let run, _), .measureSize(let run), .warn(let run, _):
             _ = handleEverything(run, effect)
-        case .throttle(let run):
-            if handleEverything(run, effect)?.isThrottled == true { fail("\(effect) twice") }
-            runs[run]?.isThrottled = true
-        case .unthrottle(let run):
-            if handleEverything(run, effect)?.isThrottled == false { fail("\(effect) of a run that is not throttled") }
-            runs[run]?.isThrottled = false
+        case .throttle(let run), .unthrottle(let run): recordWeights(effect, of: run)
         case .measureProcessor(let run):
             guard let known = handleEverything(run, effect) else { return }
             if states[known.app] != .background { fail("\(effect) in \(states[known.app] as Any)") }
@@ -161,6 +165,23 @@ struct InvariantChecker {
             if answered.contains(request) { fail("\(effect) after the answer") }
         case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep, .scheduleTimers: break
         }
+    }
+
+    private mutating func recordWeights(_ effect: Effect, of run: RunID) {
+        let isThrottled = if case .throttle = effect { true } else { false }
+        if handleEverything(run, effect)?.isThrottled == isThrottled { fail("\(effect) changes nothing") }
+        runs[run]?.isThrottled = isThrottled
+    }
+
+    private mutating func recordReclaim(_ effect: Effect, of run: RunID) {
+        guard case .reclaim(_, let attempt, _) = effect else {
+            if reclaiming != run { fail("\(effect) of a run that is not pushed out") }
+            return reclaiming = nil
+        }
+        guard let known = handleEverything(run, effect) else { return }
+        if !known.isFreezing || attempt != known.attempt { fail("\(effect) of a run that is not frozen") }
+        if reclaiming != nil { fail("\(effect) beside that of \(reclaiming as Any)") }
+        reclaiming = run
     }
 
     private mutating func recordSockets(_ effect: Effect, of app: AppID) {
@@ -241,7 +262,7 @@ struct InvariantChecker {
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
             .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,
             .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume, .hookFailed, .hookKilled,
-            .suspensionRefused:
+            .suspensionRefused, .memoryReclaimed:
             break
         }
     }
@@ -284,7 +305,7 @@ struct InvariantChecker {
         if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) apps are in the foreground") }
         let hasInput = current.values.contains { runs[$0]?.hasInput == true }
         if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline,
-            !isHalfUsed || next - now > .milliseconds(25),
+            !isHalfUsed || next - now > .milliseconds(25), !hasSwap || next - now > .seconds(10),
             !core.appIDs.contains(where: { id in
                 let view = core.view(of: id, at: now)
                 if TimerPurpose.allCases.contains(where: { core.isTimerPostponed(id, $0) }) { return true }

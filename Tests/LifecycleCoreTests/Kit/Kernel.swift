@@ -65,6 +65,8 @@ struct Kernel {
         var locks: FileLocks?
         /// How its hooks end; `nil`: they do not.
         var hook: HookOutcome? = .ended(.exited(0))
+        /// How many bytes are pushed out of it; `nil`: that does not end.
+        var reclaimed: UInt64? = 0
         /// Whether it accepts the clients that wait at its held sockets when it runs.
         var accepts = true
 
@@ -147,6 +149,8 @@ struct Kernel {
                 [.run(run, .processorMeasured(used: $0.used, waited: $0.waited))]
             }
                 ?? []
+        case .reclaim(let run, let attempt, _):
+            return behaviour(of: run).reclaimed.map { [.run(run, .reclaimed(attempt: attempt, bytes: $0))] } ?? []
         case .runHook(let run, _, let number):
             return behaviour(of: run).hook.map { [.run(run, .hookEnded(number: number, $0))] } ?? []
         case .kill(let run):
@@ -171,11 +175,8 @@ struct Kernel {
         case .removeInstance(let app):
             clients[app] = nil
             return []
-        case .killHook, .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver,
-            .recordLaunch,
-            .writeReceipt,
-            .dropRestorationState,
-            .identify, .answer, .warn, .report,
+        case .killHook, .stopWatchingInput, .stopReclaim, .throttle, .unthrottle, .limitProcessor, .setOOMClass,
+            .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .report,
             .allowSleep, .scheduleTimers, .finish:
             return []
         }

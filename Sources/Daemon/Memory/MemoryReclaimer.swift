@@ -1,0 +1,91 @@
+import Glibc
+import LifecycleCore
+import Linux
+import LoopPolicy
+import Posix
+import Systemd
+
+/// Pushes suspended apps out to swap, one at a time (L37). The core says which, and stops it.
+final class MemoryReclaimer {
+    private struct Job {
+        var run: RunID
+        var attempt: Int
+        /// Another number for each job: the slice of a job that was stopped may still be under way.
+        var token: UInt64
+        var reclaim: MemoryReclaim
+    }
+
+    private unowned let context: DaemonContext
+    private var thread: HelperThread?
+    private var source: EventSource?
+    private var job: Job?
+    private var lastToken: UInt64 = 0
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    func begin(_ run: RunID, attempt: Int, bytes: UInt64) {
+        guard let controller = context.runs[run] else { return }
+        do {
+            lastToken += 1
+            let reclaim = try MemoryReclaim(controller.enclosure, upTo: bytes, thread: try startedThread())
+            job = Job(run: run, attempt: attempt, token: lastToken, reclaim: reclaim)
+            try advance()
+        } catch {
+            fail(error)
+            if job == nil { context.events.send(.run(run, .reclaimed(attempt: attempt, bytes: 0))) }
+            finish()
+        }
+    }
+
+    func stop(_ run: RunID) {
+        guard let stopped = job, stopped.run == run else { return }
+        job = nil
+        // It runs again or ends, so that its size is measured anew.
+    }
+
+    private func startedThread() throws(SystemError) -> HelperThread {
+        if let thread { return thread }
+        let started = try HelperThread(name: "reclaim", .reports)
+        guard let completions = started.completions else { throw SystemError(call: "pipe2", errno: EBADF) }
+        source = try context.loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
+            [weak self] _ in TurnResult(self?.collect() ?? true)
+        }
+        thread = started
+        return started
+    }
+
+    /// - Returns: whether the thread has answered.
+    private func collect() -> Bool {
+        let completions = (try? thread?.collect()) ?? []
+        for completion in completions where completion.token == job?.token {
+            do {
+                job?.reclaim.completed(completion)
+                try advance()
+            } catch {
+                fail(error)
+                finish()
+            }
+        }
+        return !completions.isEmpty
+    }
+
+    private func advance() throws(SystemError) {
+        guard let job else { return }
+        if try !job.reclaim.submit(token: job.token) { finish() }
+    }
+
+    private func finish() {
+        guard let ended = job else { return }
+        job = nil
+        var bytes: UInt64 = 0
+        if let controller = context.runs[ended.run], controller.isFrozen, let result = try? ended.reclaim.result() {
+            controller.frozenFootprint = result.footprint
+            bytes = result.bytes
+        }
+        context.events.send(.run(ended.run, .reclaimed(attempt: ended.attempt, bytes: bytes)))
+    }
+
+    private func fail(_ error: SystemError) {
+        if !error.meansGone { context.journal.logWarning("\(error)") }
+    }
+}

@@ -1,0 +1,122 @@
+/// What is pushed out of a suspended app (L37).
+enum Reclaim: Hashable, Sendable {
+    /// It begins at this instant, if there is somewhere to push it then.
+    case due(Instant)
+    /// `Effect.reclaim` was asked for, and has not ended.
+    case underWay
+    /// Nothing more until the app has run again.
+    case done
+}
+
+/// Memory comes back without a kill (L37): what a suspended app has is pushed out to swap, on suspension (`ReclaimOnSuspend=`) and
+/// while memory is short.
+extension LifecycleCore {
+    /// An app that is woken every few seconds keeps its memory: to push it out and to read it again would cost more than it saves.
+    static let reclaimDelay = Duration.seconds(10)
+    /// A smaller app is not worth a wake that reads from swap. Dormice measured the same bound.
+    static let smallestReclaim: UInt64 = 16 << 20
+
+    /// How many bytes may be pushed out now: at most four fifths of the swap space are used for that.
+    private var reclaimSpace: UInt64 { memoryState.swapFree.excess(over: memoryState.swapTotal / 5) }
+
+    /// When an app is suspended. `nil`: it is pushed out only if memory gets short.
+    func reclaimOfSuspension(_ index: Int, _ now: Instant) -> Reclaim? {
+        guard mayReclaim(index) else { return nil }
+        switch apps[index].policy.reclaim {
+        case .no: return nil
+        case .yes: return .due(now + Self.reclaimDelay)
+        case .automatic:
+            // Where much is available, no other program needs it.
+            let isScarce = memoryPools.contains { $0.available <= $0.total / 2 }
+            return isScarce ? .due(now + Self.reclaimDelay) : nil
+        }
+    }
+
+    /// When a suspended app is pushed out; `nil`: it is not, or another one is being pushed out, whose end looks for the next one.
+    func reclaimDue(_ suspended: Suspended) -> Instant? {
+        guard memoryState.reclaiming == nil, case .due(let at)? = suspended.reclaim else { return nil }
+        return at
+    }
+
+    /// It was suspended for long enough.
+    mutating func reclaimIsDue(_ index: Int) {
+        if mayReclaim(index) { reclaim(index) } else { setReclaim(index, nil) }
+    }
+
+    private func mayReclaim(_ index: Int) -> Bool {
+        min(self[run: index].memory, reclaimSpace) >= Self.smallestReclaim && !isShuttingDown
+    }
+
+    private mutating func reclaim(_ index: Int) {
+        let run = self[run: index]
+        memoryState.reclaiming = run.id
+        setReclaim(index, .underWay)
+        effects.append(
+            .reclaim(run.id, attempt: run.freezeAttempt, bytes: min(run.memory, reclaimSpace)))
+    }
+
+    private mutating func setReclaim(_ index: Int, _ reclaim: Reclaim?) {
+        guard case .suspended(var suspended)? = apps[index].execution, suspended.reclaim != reclaim else { return }
+        suspended.reclaim = reclaim
+        update(index, .suspended(suspended))
+        touch(index)
+    }
+
+    /// While memory is short, suspended apps are pushed out one after the other, in the order in which they would be killed: what one
+    /// gives back may spare it. A budget counts what is swapped too, so that nothing is gained for it.
+    mutating func reclaimUnderPressure(_ now: Instant) {
+        guard memoryState.reclaiming == nil, memoryState.level > .normal, let cause = memoryState.cause else { return }
+        switch cause {
+        case .budget, .simulated: return
+        case .available, .pressure, .limit: break
+        }
+        guard reclaimSpace >= Self.smallestReclaim, !isShuttingDown else { return }
+        var next: (rank: JetsamRank, index: Int)?
+        for index in apps.indices {
+            guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim != .done,
+                self[run: index].memory >= Self.smallestReclaim, let rank = jetsam.key(of: index)
+            else { continue }
+            if let next, next.rank <= rank { continue }
+            next = (rank, index)
+        }
+        if let next { reclaim(next.index) }
+    }
+
+    /// Comes before the thaw and before SIGKILL: nothing more is pushed out of a run that runs or ends.
+    mutating func endReclaim(_ index: Int) {
+        guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim == .underWay else { return }
+        setReclaim(index, .done)
+        effects.append(.stopReclaim(self[run: index].id))
+        memoryState.reclaiming = nil
+        reclaimDueApps()
+    }
+
+    mutating func reclaimed(_ index: Int, _ attempt: Int, _ bytes: UInt64, _ now: Instant) {
+        guard memoryState.reclaiming == self[run: index].id, attempt == self[run: index].freezeAttempt else { return }
+        memoryState.reclaiming = nil
+        setReclaim(index, .done)
+        if bytes > 0 { report(.memoryReclaimed(apps[index].id, bytes)) }
+        reclaimDueApps()
+        // What came back is seen before anything is killed.
+        if memoryState.level > .normal { measureMemory(now) }
+        reclaimUnderPressure(now)
+    }
+
+    /// Those that have waited for another one are considered again.
+    private mutating func reclaimDueApps() {
+        for index in apps.indices {
+            guard case .suspended(let suspended)? = apps[index].execution, case .due? = suspended.reclaim else {
+                continue
+            }
+            touch(index)
+        }
+    }
+
+    /// The daemon before has ended in the middle of it.
+    mutating func cancelReclaimOfLastDaemon() {
+        guard let run = memoryState.reclaiming else { return }
+        memoryState.reclaiming = nil
+        guard let index = runs[run.number] else { return }
+        setReclaim(index, .done)
+    }
+}

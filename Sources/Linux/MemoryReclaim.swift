@@ -1,0 +1,102 @@
+package import Posix
+
+/// Pushes the memory of a frozen app out to swap (L37), in slices on a helper thread: by `memory.reclaim` of its cgroup (since
+/// Linux 5.19), else process by process with process_madvise(2) (since 5.10; requires CAP_SYS_NICE).
+///
+/// One slice is under way at a time. Nothing more happens if the caller asks for no further one, so that it can stop at any time.
+package final class MemoryReclaim {
+    /// The kernel pushes out so much in about 10 ms to zram or an SSD. A call for very much can rescan for minutes what it cannot
+    /// reclaim, and no signal to the daemon ends that in time.
+    package static let slice: UInt64 = 4 << 20
+    /// A slice that takes longer says that there is little left to reclaim, or that the swap is too slow for it.
+    package static let longestSlice = Duration.seconds(1)
+    /// So many slices in a row without effect are the end.
+    private static let mostIdleSlices = 3
+    /// Less than that in swap is no effect of a slice.
+    private static let smallestEffect = slice / 16
+
+    private enum Target {
+        case group(SharedDescriptor)
+        /// Those that are not done yet, and the address at which the first of them continues.
+        case processes(ArraySlice<Int32>, from: UInt64)
+    }
+
+    private let thread: HelperThread
+    private let enclosure: Enclosure
+    private var target: Target
+    /// How many bytes may still be pushed out.
+    private var left: UInt64
+    private let before: Footprint
+    private var swapped: UInt64
+    private var idleSlices = 0
+
+    /// - Parameters:
+    ///   - thread: reports completions, with `token`.
+    ///   - bytes: the most that is pushed out.
+    package init(_ enclosure: Enclosure, upTo bytes: UInt64, thread: HelperThread) throws(SystemError) {
+        self.enclosure = enclosure
+        self.thread = thread
+        before = try enclosure.footprint()
+        left = min(bytes, before.resident)
+        swapped = before.swapped
+        target =
+            if let group = enclosure.reclaimableGroup { .group(group) } else {
+                .processes(try enclosure.pids()[...], from: 0)
+            }
+    }
+
+    /// Submits the next slice.
+    /// - Returns: whether there is one: a completion follows, for `completed`.
+    package func submit(token: UInt64) throws(SystemError) -> Bool {
+        while left > 0, idleSlices < Self.mostIdleSlices {
+            let bytes = min(left, Self.slice)
+            switch target {
+            case .group(let folder):
+                return try thread.reclaim(bytes, ofGroup: try folder.descriptor.duplicate(), token: token)
+            case .processes(let pids, let address):
+                guard let pid = pids.first else { return false }
+                guard let process = try? Process.open(pid) else {
+                    target = .processes(pids.dropFirst(), from: 0)
+                    continue
+                }
+                return try thread.reclaim(
+                    bytes, of: try process.descriptor.descriptor.duplicate(), pid: pid, from: address, token: token)
+            }
+        }
+        return false
+    }
+
+    /// A slice has ended.
+    package func completed(_ completion: HelperThread.Completion) {
+        switch target {
+        case .group:
+            let now = (try? enclosure.footprint())?.swapped ?? swapped
+            let effect = now > swapped ? now - swapped : 0
+            idleSlices = effect < Self.smallestEffect ? idleSlices + 1 : 0
+            left -= min(left, max(effect, Self.smallestEffect))
+            swapped = max(swapped, now)
+            if completion.errno != 0 { left = 0 }
+        case .processes(let pids, _):
+            left -= min(left, Self.slice)
+            let isOver = completion.errno != 0 || completion.bytes == 0
+            target = isOver ? .processes(pids.dropFirst(), from: 0) : .processes(pids, from: completion.bytes)
+        }
+        if completion.elapsed > Self.longestSlice { left = 0 }
+    }
+
+    /// What the app has now, and how many bytes of it were pushed out.
+    package func result() throws(SystemError) -> (footprint: Footprint, bytes: UInt64) {
+        let now = try enclosure.footprint()
+        return (now, now.swapped - min(now.swapped, before.swapped))
+    }
+}
+
+extension Enclosure {
+    /// The folder of its cgroup, if the kernel reclaims memory of a group.
+    fileprivate var reclaimableGroup: SharedDescriptor? {
+        guard case .cgroup(let leaf) = kind, leaf.root.hasMemoryController, leaf.has("memory.reclaim") else {
+            return nil
+        }
+        return leaf.folder
+    }
+}

@@ -1,0 +1,178 @@
+import LifecycleCore
+import Testing
+
+@Suite("What suspended apps have is pushed out to swap (L37)")
+struct ReclaimTests {
+    /// `photos` has 100 MiB, on a machine of 16 GiB with 1 GiB of swap.
+    private func machine(available: UInt64 = 4 * gibibyte, _ policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
+        let harness = Harness("photos", policy: policy)
+        harness.behave("photos") {
+            $0.memory = 100 * mebibyte
+            $0.reclaimed = 90 * mebibyte
+        }
+        harness.kernel.others = harness.kernel.total - available
+        (harness.kernel.swapTotal, harness.kernel.swapFree) = (gibibyte, gibibyte)
+        harness.handle(.pressureStalled(.normal))
+        return harness
+    }
+
+    private func reclaims(_ harness: Harness) -> [UInt64] {
+        harness.effects.compactMap { if case .reclaim(_, attempt: _, let bytes) = $0 { bytes } else { nil } }
+    }
+
+    @Test("an app is pushed out 10s after its suspension, and again after the next one (L37)")
+    func afterSuspension() {
+        let harness = machine { $0.reclaim = .yes }
+        harness.suspend("photos")
+        harness.advance(.milliseconds(9_900))
+        #expect(reclaims(harness).isEmpty)
+        harness.advance(.seconds(1))
+        #expect(reclaims(harness) == [100 * mebibyte])
+        #expect(harness.reports().contains(.memoryReclaimed(id("photos"), 90 * mebibyte)))
+        harness.advance(.seconds(600))
+        #expect(reclaims(harness).count == 1)
+        harness.activate("photos")
+        harness.suspend("photos")
+        harness.advance(.seconds(20))
+        #expect(reclaims(harness).count == 2)
+    }
+
+    @Test(
+        "ReclaimOnSuspend=auto: where less than half of the memory is available; no: only while memory is short (L37)",
+        arguments: [
+            (AppPolicy.Reclaim.automatic, 9 * gibibyte, 0), (.automatic, 7 * gibibyte, 1), (.yes, 9 * gibibyte, 1),
+            (.no, 7 * gibibyte, 0), (.no, 500 * mebibyte, 1),
+        ])
+    func policies(reclaim: AppPolicy.Reclaim, available: UInt64, expected: Int) {
+        let harness = machine(available: available) { $0.reclaim = reclaim }
+        harness.suspend("photos")
+        harness.advance(.seconds(60))
+        #expect(reclaims(harness).count == expected)
+    }
+
+    @Test(
+        "nothing is pushed out where there is no space: no swap, or a fifth of it is free; and nothing of a small app (L37)"
+    )
+    func noSpace() {
+        let machines: [(total: UInt64, free: UInt64, size: UInt64)] = [
+            (0, 0, 100), (1000, 200, 100), (1000, 210, 100), (1000, 1000, 15), (1000, 216, 100), (1000, 1000, 16),
+        ]
+        for (total, free, size) in machines {
+            let harness = machine { $0.reclaim = .yes }
+            (harness.kernel.swapTotal, harness.kernel.swapFree) = (total * mebibyte, free * mebibyte)
+            harness.behave("photos") { $0.memory = size * mebibyte }
+            harness.suspend("photos")
+            harness.handle(.pressureStalled(.normal))
+            harness.activate("photos")
+            harness.suspend("photos")
+            harness.advance(.seconds(20))
+            let space = min(size, free - min(free, total / 5))
+            #expect(reclaims(harness) == (space < 16 ? [] : [space * mebibyte]), "\(total) \(free) \(size)")
+        }
+    }
+
+    @Test(
+        "while memory is short, the apps are pushed out one after the other, those first that would be killed first (L37)"
+    )
+    func pressure() {
+        let harness = machine(available: 8 * gibibyte) { $0.reclaim = .no }
+        for (name, size) in [("mail", 300), ("maps", 200), ("clock", 10)] as [(String, UInt64)] {
+            harness.register(name) { $0.reclaim = .no }
+            harness.behave(name) {
+                $0.memory = size * mebibyte
+                $0.reclaimed = nil
+            }
+            harness.suspend(name)
+        }
+        harness.suspend("photos")
+        // Together they have 610 MiB. Time passes, so that nothing is filled fast.
+        harness.advance(.seconds(10_000))
+        harness.kernel.others = harness.kernel.total - 610 * mebibyte - 700 * mebibyte
+        (harness.kernel.swapTotal, harness.kernel.swapFree) = (gibibyte, 50 * mebibyte)
+        harness.handle(.pressureStalled(.normal))
+        #expect(reclaims(harness).isEmpty)
+        harness.advance(.seconds(10_000))
+        (harness.kernel.swapTotal, harness.kernel.swapFree) = (gibibyte, gibibyte)
+        harness.kernel.others = harness.kernel.total - 610 * mebibyte - 450 * mebibyte
+        harness.handle(.pressureStalled(.normal))
+        harness.advance(.seconds(1))
+        #expect(reclaims(harness) == [300 * mebibyte])
+        harness.handle(.run(harness.run("mail"), .reclaimed(attempt: 1, bytes: 280 * mebibyte)))
+        #expect(reclaims(harness) == [300 * mebibyte, 200 * mebibyte])
+        harness.handle(.run(harness.run("maps"), .reclaimed(attempt: 1, bytes: 0)))
+        harness.advance(.seconds(60))
+        #expect(reclaims(harness) == [300 * mebibyte, 200 * mebibyte, 100 * mebibyte])
+        #expect(harness.receipts.isEmpty)
+    }
+
+    @Test("Budget= counts what is swapped, so that nothing is pushed out for it (L37, L39)")
+    func budget() {
+        let harness = machine(available: 12 * gibibyte)
+        harness.configure { $0.budget = 105 * mebibyte }
+        harness.suspend("photos")
+        harness.advance(.seconds(60))
+        #expect(reclaims(harness).isEmpty)
+    }
+
+    @Test("it ends before the app runs again, or is killed (L37)", arguments: [true, false])
+    func stops(isKilled: Bool) {
+        let harness = machine { $0.reclaim = .yes }
+        harness.behave("photos") { $0.reclaimed = nil }
+        harness.suspend("photos")
+        harness.advance(.seconds(20))
+        let mark = harness.mark
+        let run = harness.run("photos")
+        if isKilled { harness.request("photos", .remove) } else { harness.activate("photos") }
+        let expected: Effect = isKilled ? .kill(run) : .thaw(run, attempt: 1)
+        let effects = harness.effects(since: mark).filter { $0 == .stopReclaim(run) || $0 == expected }
+        #expect(effects == [.stopReclaim(run), expected])
+        harness.handle(.run(run, .reclaimed(attempt: 1, bytes: mebibyte)))
+        #expect(!harness.reports().contains(.memoryReclaimed(id("photos"), mebibyte)))
+    }
+
+    @Test("apps that are due meanwhile follow when it has ended (L37)")
+    func turn() {
+        let harness = machine { $0.reclaim = .yes }
+        harness.register("mail") { $0.reclaim = .yes }
+        harness.behave("photos") { $0.reclaimed = nil }
+        harness.behave("mail") { $0.memory = 50 * mebibyte }
+        harness.suspend("photos")
+        harness.advance(.seconds(5))
+        harness.suspend("mail")
+        harness.advance(.seconds(60))
+        #expect(reclaims(harness) == [100 * mebibyte])
+        harness.handle(.run(harness.run("photos"), .reclaimed(attempt: 1, bytes: 90 * mebibyte)))
+        harness.advance(.zero)
+        #expect(reclaims(harness) == [100 * mebibyte, 50 * mebibyte])
+    }
+
+    @Test("a daemon that follows a crash pushes other apps out (L37)")
+    func recovery() {
+        let harness = machine { $0.reclaim = .yes }
+        harness.register("mail") { $0.reclaim = .yes }
+        harness.behave("mail") { $0.memory = 50 * mebibyte }
+        harness.behave("photos") { $0.reclaimed = nil }
+        harness.suspend("photos")
+        harness.advance(.seconds(20))
+        harness.handle(.recovered)
+        harness.suspend("mail")
+        harness.advance(.seconds(20))
+        #expect(reclaims(harness) == [100 * mebibyte, 50 * mebibyte])
+    }
+
+    @Test("a moment for a timer does not push it out again (L37, L51)")
+    func moment() {
+        let harness = machine {
+            $0.role = .worker
+            $0.reclaim = .yes
+        }
+        harness.behave("photos") {
+            $0.work = RunWork(cpu: .zero)
+            $0.work?.tick = .milliseconds(500)
+        }
+        harness.launch("photos", .background)
+        harness.advance(.seconds(600))
+        #expect(harness.effects.count { if case .thaw = $0 { true } else { false } } > 2)
+        #expect(reclaims(harness).count == 1)
+    }
+}
