@@ -90,6 +90,8 @@ extension LifecycleCore {
         guard case .background(var background)? = apps[index].execution, var look = background.look, look.isAsked else {
             return
         }
+        // A brief answer to an earlier question, which the one to this question follows: it would say that there is nothing to do.
+        if work.isBrief, look.kind == .full || look.kind == .moment { return }
         look.isAsked = false
         if let since = self[run: index].traffic.momentSince {
             if work.isBrief { return continueMoment(index, background, look, work, since, now) }

@@ -152,7 +152,7 @@ struct IdlenessChecker {
             // It may be looked at when the time is over for which something else keeps it awake.
             let isTimerOver = apps[app].timerDue > 0 && now >= apps[app].timerDue && last <= apps[app].timerDue
             let isKept =
-                apps[app].staysAwake > 0 || apps[app].hasLocks || isTimerOver || apps[app].isMoment && kind != .full
+                apps[app].staysAwake > 0 || apps[app].hasLocks || isTimerOver || apps[app].isMoment
             // The app has said that it has nothing to do, and that is not judged by its processor time alone.
             let run = model.apps[app].run.flatMap { world.index(of: $0) }
             let isHinted = apps[app].wasBrief && run.map { world.traffic.runs[$0].hintedAt != nil } ?? false

@@ -16,6 +16,8 @@ struct SuspensionChecker {
         var hasLocks = false
         /// For how long it stays awake, because it was woken too often.
         var staysAwake: Microseconds = 0
+        /// When its last dry run ended (L58).
+        var resumedAt: Microseconds = 0
         /// It was left awake because it cannot be watched, so it is not known when its last assertion ended.
         var wasLeftAwake = false
         /// Input has woken it, and the thaw is not complete.
@@ -56,7 +58,7 @@ struct SuspensionChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         guard let app else { return }
-        if case .report(let report) = effect { recordWaits(report, of: app) }
+        if case .report(let report) = effect { recordWaits(report, of: app, at: now) }
         switch effect {
         case .spawn: apps[app] = IdleTime()
         case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _, _)):
@@ -86,7 +88,7 @@ struct SuspensionChecker {
     }
 
     /// What moves the suspension beyond `SuspendDelaySec=`.
-    private mutating func recordWaits(_ report: Report, of app: Int) {
+    private mutating func recordWaits(_ report: Report, of app: Int, at now: Microseconds) {
         switch report {
         case .stateChanged(_, _, .suspended, _), .stateChanged(_, _, .inactive, _), .stateChanged(_, _, .active, _):
             apps[app].hasLocks = false
@@ -94,8 +96,8 @@ struct SuspensionChecker {
             apps[app].wasLeftAwake = false
         case .wokenTooOften(_, let time): apps[app].staysAwake = time.microseconds
         case .inputArrived: apps[app].isWokenByInput = true
-        // It would have been woken: the time without an assertion begins anew, as after a real wake.
-        case .wouldResume: apps[app].since = nil
+        // Where it would have been woken, the time without an assertion begins anew, as after a real wake.
+        case .wouldResume: apps[app].resumedAt = now
         default: break
         }
     }
@@ -106,7 +108,8 @@ struct SuspensionChecker {
         let known = model.apps[app]
         if isFreezeLost, known.phase == .suspended { return }
         findings.check(
-            known.phase == .running, .suspendedHasNoAssertion, "\(known.id) is frozen while it is \(known.phase)")
+            known.phase == .running || known.phase == .entering && model.isEntered(app), .suspendedHasNoAssertion,
+            "\(known.id) is frozen while it is \(known.phase)")
         findings.check(
             apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app), .suspendedHasNoAssertion,
             "\(known.id) is frozen with an open assertion: tasks \(apps[app].tasks.keys.sorted())")
@@ -154,7 +157,8 @@ struct SuspensionChecker {
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
             let policy = model.apps[app].policy
-            guard let since = apps[app].since, policy.role != .worker, policy.suspension == .yes else { continue }
+            guard var since = apps[app].since, policy.role != .worker, policy.suspension == .yes else { continue }
+            since = max(since, apps[app].resumedAt)
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0
             let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry, settling) + apps[app].staysAwake

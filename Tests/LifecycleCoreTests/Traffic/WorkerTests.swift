@@ -89,6 +89,23 @@ struct WorkerTests {
         ({ ($0.tick, $0.isIncomplete) = (.seconds(1), true) }, .traffic),
     ]
 
+    @Test("an answer that has only the processor time is none to a full look, which was asked for meanwhile (L51)")
+    func lateBriefAnswer() {
+        let harness = Harness("web") { $0.role = .worker }
+        harness.behave("web") { $0.work = nil }
+        harness.launch("web", .background)
+        let run = harness.run("web")
+        harness.handle(.run(run, .workMeasured(RunWork(cpu: .zero))))
+        harness.advance(.seconds(10))
+        #expect(harness.effects.last == .measureWork(run, .full))
+        var brief = RunWork(cpu: .zero)
+        brief.isBrief = true
+        harness.handle(.run(run, .workMeasured(brief)))
+        #expect(!harness.effects.contains(.freeze(run, attempt: 1)))
+        harness.handle(.run(run, .workMeasured(RunWork(cpu: .zero))))
+        #expect(harness.effects.contains(.freeze(run, attempt: 1)))
+    }
+
     @Test("what keeps a worker awake (L51)", arguments: 0..<16)
     func reasons(number: Int) {
         let (work, reason) = Self.cases[number]
