@@ -45,7 +45,7 @@ struct MemoryReclaimTests {
 
     @Test("it ends by itself, with swap and without, and after the process has ended (L37)")
     func ends() throws {
-        let test = try TestContainment("reclaim")
+        let test = try TestContainment("reclaim-ends")
         defer { test.end() }
         let (enclosure, process) = try allocated(test)
         let thread = try HelperThread(name: "reclaim", .reports)
