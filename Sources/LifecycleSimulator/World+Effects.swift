@@ -94,7 +94,8 @@ extension World {
         switch effect {
         case .reclaim(_, let attempt, _):
             if reclaiming != nil { return "memory is pushed out of two runs at a time" }
-            let isFrozen = runs[run].freezer == .frozen && runs[run].attempt == attempt
+            // A process outside the daemon may just have continued it.
+            let isFrozen = runs[run].isAskedToFreeze && runs[run].attempt == attempt
             return isFrozen ? nil : "memory is pushed out of a run that is not frozen"
         case .stopReclaim: return reclaiming == run ? nil : "a reclaim is stopped that is not under way"
         case .thaw, .kill: return reclaiming == run ? "memory is pushed out of a run that is thawed or killed" : nil
