@@ -4,6 +4,7 @@
 #include "footprint.h"
 #include "input.h"
 #include "reclaim.h"
+#include "readfiles.h"
 #include "thread.h"
 
 #include <errno.h>
@@ -124,6 +125,8 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         done->bytes = job->bytes;
         return reclaim_process(job->descriptor, job->thread, job->length, &done->bytes);
     }
+    if (job->kind == CLINUX_JOB_READ_FILES)
+        return read_files(job->descriptor, job->output, &done->bytes);
     if (!worker->footprint && !(worker->footprint = calloc(1, sizeof *worker->footprint)))
         return -ENOMEM;
     footprint_begin(worker->footprint, job->token);
@@ -144,7 +147,7 @@ static void perform(struct clinux_worker *worker, struct clinux_job *job) {
         close(job->descriptor);
         job->descriptor = -1;
     }
-    if (job->kind == CLINUX_JOB_LIST_TARGETS && done.result == 0 && lseek(job->output, 0, SEEK_SET) < 0)
+    if (job->output >= 0 && done.result == 0 && lseek(job->output, 0, SEEK_SET) < 0)
         done.result = -errno;
     // Fails only after the reader has closed its end.
     while (write(worker->completions, &done, sizeof done) < 0 && errno == EINTR)

@@ -125,7 +125,7 @@ struct CoreModel {
         switch effect {
         case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id, _), .watchSockets(let id),
             .stopWatchingSockets(let id), .rejectConnections(let id), .removeInstance(let id),
-            .scheduleTimers(let id):
+            .scheduleTimers(let id), .subscribe(let id, _):
             indexes[id]
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .measureActivity(let run, _),
@@ -225,7 +225,7 @@ struct CoreModel {
                 apps[app].size.setExact(bytes, estimate: estimate, at: .origin)
             }
         case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady, .timer:
+            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady, .timer, .observed:
             break
         }
     }
@@ -345,7 +345,7 @@ struct CoreModel {
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
             .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
-            .rejectConnections, .scheduleTimers, .finish:
+            .rejectConnections, .scheduleTimers, .subscribe, .finish:
             break
         }
     }

@@ -17,7 +17,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
-    case processorMeasured, socketsReady, timer
+    case processorMeasured, socketsReady, timer, observed
     case attached, terminationAnswered, idleHinted, open
     case hookEnded
 
@@ -44,6 +44,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .recovered: self = .recovered
         case .socketsReady: self = .socketsReady
         case .timer: self = .timer
+        case .observed: self = .observed
         }
     }
 

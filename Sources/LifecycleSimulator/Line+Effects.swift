@@ -25,6 +25,9 @@ extension Line {
         case .rejectConnections(let id): add("reject the connections of ", id.name)
         case .removeInstance(let id): add("remove the instance ", id.name)
         case .scheduleTimers(let id): add("schedule the timers of ", id.name)
+        case .subscribe(let id, let kinds):
+            add("subscribe to ", kinds.isEmpty ? "nothing" : kinds.names.joined(separator: " "))
+            add(" for ", id.name)
         case .measureMemory: add("measure memory")
         case .measureSize: add("measure the exact size of ", app?.name ?? "?")
         case .allowSleep: add("allow sleep")

@@ -55,6 +55,9 @@ extension Line {
             add("timers of ")
             add(id.name)
             add(": \(what)")
+        case .observed(let notification, let id):
+            add(id.map { "for \($0.name): " } ?? "for all: ")
+            add(notification)
         case .socketsReady(let id, _):
             add("a held socket is ready: ")
             add(id.name)

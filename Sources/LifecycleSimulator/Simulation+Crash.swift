@@ -90,7 +90,7 @@ extension World {
         switch event {
         // The clients are disconnected. Measurements and requests to sleep belong to the previous daemon.
         case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .pressureStalled, .sleepRequested,
-            .awoke, .socketsReady, .timer:
+            .awoke, .socketsReady, .timer, .observed:
             nil
         case .run(let run, let what):
             afterCrash(what, messagesKept: messagesKept, losesStatus: losesStatus).map { .run(run, $0) }
@@ -157,7 +157,7 @@ extension World {
             .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn, .report, .measureMemory, .allowSleep, .finish,
-            .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .scheduleTimers:
+            .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .scheduleTimers, .subscribe:
             return false
         }
     }

@@ -29,6 +29,9 @@ extension World {
             return nil
         case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: return performSockets(effect)
         case .writeReceipt, .dropRestorationState, .identify, .answer, .report, .scheduleTimers: return nil
+        case .subscribe(let id, let kinds):
+            if let app = indexes[id] { subscribed(app, kinds) }
+            return nil
         }
     }
 
@@ -73,7 +76,7 @@ extension World {
         case .warn, .stopWatchingInput, .reclaim, .stopReclaim, .spawn, .recordLaunch, .writeReceipt,
             .dropRestorationState, .identify, .answer,
             .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections,
-            .removeInstance, .scheduleTimers, .finish:
+            .removeInstance, .scheduleTimers, .subscribe, .finish:
             break
         }
         return nil
@@ -134,7 +137,7 @@ extension World {
         case .deliver(_, let notifications): receiveNotifications(run, notifications)
         case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
             .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,
-            .scheduleTimers, .finish:
+            .scheduleTimers, .subscribe, .finish:
             break
         }
     }

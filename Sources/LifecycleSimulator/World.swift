@@ -14,6 +14,7 @@ struct World {
         case wakeUp(Int)
         case fileSystem
         case flood
+        case source
         case peer, morePeers
         case client
         case socket(Int, SocketAction)
@@ -90,6 +91,7 @@ struct World {
     var sockets: FakeSockets
     var connections: FakeConnections
     var hookRandom: Random
+    var sources: FakeSources
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -125,6 +127,7 @@ struct World {
         sockets = FakeSockets(scenario)
         connections = FakeConnections(scenario)
         hookRandom = Random(seed: scenario.seed ^ 0x68_6f6f_6b73)
+        sources = FakeSources(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         // A number that leaves the worlds of the saved seeds as they were.
         suspensionRandom = Random(seed: scenario.seed ^ 0x6472_7972_00ec)
@@ -150,6 +153,7 @@ struct World {
         if scenario.hasAbsences { queue.push(.absence, at: start + 50 * .millisecond) }
         if scenario.has(.execFails) { queue.push(.fileSystem, at: start + scenario.pace) }
         if scenario.has(.requestFlood) { queue.push(.flood, at: start + scenario.pace) }
+        if sources.isPresent { queue.push(.source, at: scenario.pace) }
         if scenario.hasTraffic { queue.push(.peer, at: scenario.pace) }
         if scenario.hasMoreTraffic { queue.push(.morePeers, at: scenario.pace) }
         if scenario.hasSockets { queue.push(.client, at: scenario.pace / 2) }
@@ -172,6 +176,7 @@ struct World {
             apps[index].policy.suspension = suspensionRandom.pick([.yes, .yes, .dryRun, .no])
         }
         addHooks(to: index)
+        addSources(to: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
@@ -211,7 +216,7 @@ struct World {
                 return .run(id, .inspected(inspection))
             case .deliver(let event): return event
             case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers, .load,
-                .client, .socket:
+                .client, .socket, .source:
                 handle(item)
             }
         }
@@ -240,6 +245,7 @@ struct World {
         case .wakeUp(let number): awake(from: number)
         case .fileSystem: changeFileSystem()
         case .flood: floodWithRequests()
+        case .source: actAsSource()
         case .peer: actAsPeer()
         case .morePeers: actAsMorePeers()
         case .client: actAsClient()
@@ -305,7 +311,7 @@ struct World {
         case .unregistered(let id): unregisteredSockets(id)
         case .run, .registered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
             .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered,
-            .socketsReady, .timer:
+            .socketsReady, .timer, .observed:
             break
         }
     }

@@ -1,16 +1,25 @@
 import Glibc
 package import Posix
 
-/// Reports that a folder was removed or renamed, or that an entry of it was (inotify(7)).
+/// Reports changes of a folder and its entries (inotify(7)).
 package struct FolderWatch: ~Copyable {
+    /// What is reported.
+    package enum Changes {
+        /// The folder was removed or renamed, or an entry of it was.
+        case removals
+        /// Also new entries, and files that were closed after a program could write to them.
+        case contents
+    }
+
     /// Readable after a change.
     package let descriptor: SharedDescriptor
 
-    package init(_ path: String) throws(SystemError) {
+    package init(_ path: String, for changes: Changes = .removals) throws(SystemError) {
         try path.refuseNul("inotify_add_watch")
         let flags = Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)
         let made = Descriptor(adopting: try checkErrno(inotify_init1(flags), "inotify_init1"))
-        let events = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_DELETE | IN_MOVED_FROM) | UInt32(IN_ONLYDIR)
+        var events = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_DELETE | IN_MOVED_FROM) | UInt32(IN_ONLYDIR)
+        if changes == .contents { events |= UInt32(IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE) }
         try checkErrno(inotify_add_watch(made.raw, path, events), "inotify_add_watch", path)
         descriptor = SharedDescriptor(made)
     }

@@ -29,7 +29,7 @@ package enum SourceKind: CaseIterable, Sendable {
     case childSignal, processEnd, appDescriptors, notifySocket, appListener, appClient, appTimer, input, inputAnswer,
         heldSockets,
         memoryLimit, later, helperAnswer
-    case folderChange, timer, wakeTimer, work
+    case folderChange, timer, wakeTimer, systemEvent, work
     case round
 
     package var level: LoopLevel {
@@ -41,7 +41,7 @@ package enum SourceKind: CaseIterable, Sendable {
             .inputAnswer,
             .heldSockets, .memoryLimit, .later, .helperAnswer:
             .apps
-        case .folderChange, .timer, .wakeTimer, .work: .work
+        case .folderChange, .timer, .wakeTimer, .systemEvent, .work: .work
         case .round: .rounds
         }
     }
@@ -157,6 +157,11 @@ package enum SourceKind: CaseIterable, Sendable {
         Row(
             .wakeTimer, by: "the clock, for timers and fetches of apps, and a change of it",
             rate: "once a moment, for all apps that it wakes", turn: "a scan of the plans; the apps follow as work"),
+        Row(
+            .systemEvent,
+            by: "the kernel, for devices, and users that may write in a folder with a file that apps want to know of",
+            rate: "five times a second and source (ReadingSource)",
+            turn: "64 KiB of events; what they are about is read later"),
         Row(
             .work, by: "handlers with long work",
             rate: "not bounded: the level's budget", turn: "pieces of all jobs in rotation, up to the turn's budget"),

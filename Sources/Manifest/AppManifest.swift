@@ -69,6 +69,8 @@ package struct AppManifest: Hashable, Sendable {
         package var traffic: Bool?
         /// When it is woken (L30). `policy.hasTimers` says whether it ever is.
         package var timers = TimerSettings()
+        /// The file of which the kind `settings` reports changes: a normalized absolute path (L33).
+        package var settingsFile: String?
         /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
         package var keepAwake: AppPolicy.KeepAwake?
     }

@@ -91,6 +91,7 @@ extension AppManifest {
         }
         checkWaking(reader, file, &diagnostics)
         checkTimers(reader, file, &diagnostics)
+        checkNotifications(reader, file, &diagnostics)
         checkProcessor(reader, file, &diagnostics)
         checkSockets(reader, file, &diagnostics)
     }

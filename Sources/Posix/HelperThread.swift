@@ -207,6 +207,25 @@ package final class HelperThread: @unchecked Sendable {
         return true
     }
 
+    /// Reads files, each of which can take as long as a device.
+    /// - Parameters:
+    ///   - list: a file in memory with their paths, each with a NUL.
+    ///   - output: receives the length of each in 32 bits, -1 if it cannot be read, and its contents, at most 4,096 bytes. Its offset is
+    ///     0 afterwards.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func readFiles(
+        _ list: consuming Descriptor, output: consuming Descriptor, token: UInt64
+    ) throws(SystemError) -> Bool {
+        let kind = Int32(bitPattern: CLINUX_JOB_READ_FILES.rawValue)
+        let job = clinux_job(
+            token: token, kind: kind, descriptor: list.raw, output: output.raw, thread: 0, number: -1, bytes: 0,
+            length: 0)
+        guard try submit(job) else { return false }
+        _ = list.release()
+        _ = output.release()
+        return true
+    }
+
     private func submit(
         _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64, bytes: UInt64 = 0
     ) throws(SystemError) -> Bool {

@@ -55,6 +55,8 @@ extension BusPeer {
         callDaemon("AddMatch", [.string(rule)])
     }
 
+    package func removeMatch(_ rule: String) { tellDaemon("RemoveMatch", [.string(rule)]) }
+
     /// Finds the credentials of the program with a unique name, which the kernel recorded when it connected to the daemon.
     func credentials(of sender: String, _ found: @escaping (Result<PeerCredentials, BusError>) -> Void) {
         callDaemon("GetConnectionCredentials", [.string(sender)]) { result in

@@ -98,7 +98,7 @@ extension Event {
             .run(_, .footprintMeasured), .run(_, .frozen), .run(_, .emptied), .run(_, .exited):
             true
         case .run, .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .socketsReady, .timer:
+            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .socketsReady, .timer, .observed:
             false
         }
     }

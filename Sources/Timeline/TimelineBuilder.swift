@@ -137,7 +137,7 @@ package struct TimelineBuilder {
             for size in reading.sizes { if let app = core.app(of: size.run) { sample(app, size.bytes, now) } }
         case .run, .registered, .unregistered, .configured, .started, .recovered, .requestAbandoned, .shutdownRequested,
             .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated,
-            .timer:
+            .timer, .observed:
             break
         }
     }

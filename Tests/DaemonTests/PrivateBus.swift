@@ -37,10 +37,14 @@ final class PrivateBus {
                 <allow send_destination="org.freedesktop.DBus"/>
                 <allow send_destination="org.freedesktop.PolicyKit1"/>
                 <allow send_destination="org.freedesktop.login1"/>
+                <allow send_destination="org.freedesktop.UPower"/>
+                <allow send_destination="net.hadess.SensorProxy"/>
               </policy>
               <policy user="root">
                 <allow own="org.freedesktop.PolicyKit1"/>
                 <allow own="org.freedesktop.login1"/>
+                <allow own="org.freedesktop.UPower"/>
+                <allow own="net.hadess.SensorProxy"/>
               </policy>
               <include>\(PrivateBus.data)/org.greenroom.conf</include>
             </busconfig>

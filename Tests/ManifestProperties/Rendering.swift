@@ -28,6 +28,7 @@ private func app(_ manifest: AppManifest) -> [String] {
         "[Lifecycle]", "TerminateSuspended=\(policy.terminateSuspended.rawValue)", "[App]",
         "KillMode=\(policy.killMode.rawValue)",
         "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",
+        "Notifications=\(policy.notifications.names.joined(separator: " "))",
         "NotifyAccess=\(manifest.notifyAccess.rawValue)", "Role=\(policy.role.rawValue)",
         "ExecStart=" + command(manifest).joined(separator: " "),
     ]
@@ -38,7 +39,7 @@ private func app(_ manifest: AppManifest) -> [String] {
     ] { lines += words.map { "\(key)=\(quoted($0))" } }
     for (key, value) in [
         ("PIDFile", manifest.pidFile), ("User", manifest.user), ("Group", manifest.group),
-        ("WorkingDirectory", manifest.workingDirectory),
+        ("WorkingDirectory", manifest.workingDirectory), ("SettingsFile", manifest.settingsFile),
     ] { lines += value.map { [line(key, doubled($0, "%"))] } ?? [] }
     lines += manifest.environmentFiles.map {
         line("EnvironmentFile", ($0.isOptional ? "-" : "") + doubled($0.path, "%"))

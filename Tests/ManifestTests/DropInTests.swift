@@ -126,6 +126,8 @@ struct DropInTests {
         setSockets(of: &full)
         setHooks(of: &full)
         setTimers(of: &full)
+        full.policy.notifications = NotificationKinds(rawValue: 0x101)
+        full.settingsFile = "/c"
         full.policy.backgroundModes = [.push, .fetch]
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1

@@ -43,14 +43,17 @@ enum clinux_job_kind {
     /// Pushes private memory of a process out to swap (MADV_PAGEOUT), at most `length` bytes from address `bytes` on. `descriptor` is
     /// its pidfd, `thread` its pid. `bytes` of the completion is the address where to continue; 0: nothing is left.
     CLINUX_JOB_RECLAIM_PROCESS,
+    /// Reads the files whose paths `descriptor` contains, a file in memory, each with a NUL. Of each it writes the length to `output`, 32
+    /// bits, -1 if it cannot be read, and then what it contains, at most 4,096 bytes; the offset is 0 afterwards. Both are
+    /// closed. `bytes` of the completion is the number of files.
+    CLINUX_JOB_READ_FILES,
 };
 
 struct clinux_job {
     uint64_t token;
     int32_t kind;
     int32_t descriptor;
-    // The next are of CLINUX_JOB_LIST_TARGETS.
-    int32_t output; // otherwise -1
+    int32_t output; // of CLINUX_JOB_LIST_TARGETS and CLINUX_JOB_READ_FILES; otherwise -1
     int32_t thread; // the thread that has the epoll descriptor; of CLINUX_JOB_RECLAIM_PROCESS the process
     int32_t number; // of the epoll descriptor, there
     uint64_t bytes; // of CLINUX_JOB_FREE_START, CLINUX_JOB_RECLAIM_GROUP and CLINUX_JOB_RECLAIM_PROCESS

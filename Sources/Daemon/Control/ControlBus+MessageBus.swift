@@ -39,17 +39,29 @@ extension ControlBus {
             loop: service.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
             inhibitor: inhibitor, events: driver, inhibitors: inhibitors)
         self.logind = logind
-        systemBus.onUp = { [weak logind] in logind?.busIsUp($0) }
-        systemBus.onSignal = { [weak logind] in logind?.received($0) }
+        let systemEvents = service.context.systemEvents
+        systemBus.onUp = { [weak logind, weak systemEvents] in
+            logind?.busIsUp($0)
+            systemEvents?.busIsUp($0)
+        }
+        systemBus.onSignal = { [weak logind, weak systemEvents] in
+            logind?.received($0)
+            systemEvents?.received($0)
+        }
         guard systemBus !== messageBus else { return }
-        systemBus.onDown = { [weak logind] _ in logind?.busIsDown() }
+        systemBus.onDown = { [unowned self] _ in self.systemBusIsDown() }
+    }
+
+    private func systemBusIsDown() {
+        logind?.busIsDown()
+        service.context.systemEvents.busIsDown()
     }
 
     private func busIsDown(_ reason: String, _ journal: Journal) {
         journal.log(
             .notice, MessageID.bus,
             "Lost the message bus at \(messageBus?.address ?? "") (\(reason)); the private socket remains available")
-        if systemBus === messageBus { logind?.busIsDown() }
+        if systemBus === messageBus { systemBusIsDown() }
     }
 
     private func nameChanged(_ name: MessageBus.Name, _ journal: Journal) {

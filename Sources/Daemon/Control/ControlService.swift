@@ -255,6 +255,7 @@ final class ControlService {
     func remove(_ id: AppID) {
         context.sockets.remove(id)
         context.timers.remove(id)
+        context.systemEvents.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }

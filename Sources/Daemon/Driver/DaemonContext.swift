@@ -45,6 +45,7 @@ final class DaemonContext {
     let budget = DescriptorBudget()
     let sockets: HeldSockets
     let timers: Timers
+    let systemEvents: SystemEvents
     /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
     var nextSearchForWaiters = Duration.zero
     /// `nil`: not made yet.
@@ -74,6 +75,7 @@ final class DaemonContext {
         sockets = HeldSockets(
             loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
         timers = Timers(loop: loop, journal: journal, stamps: try LaunchStore(folder: folders.timers), events: events)
+        systemEvents = try SystemEvents(loop: loop, journal: journal, events: events)
         ends = try MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)

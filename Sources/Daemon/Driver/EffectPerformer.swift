@@ -79,6 +79,7 @@ final class EffectPerformer: EffectPerforming {
         case .stopWatchingSockets(let app): context.sockets.stopWatching(app)
         case .rejectConnections(let app): context.sockets.rejectConnections(app)
         case .scheduleTimers(let app): context.timers.changed(app)
+        case .subscribe(let app, let kinds): context.systemEvents.subscribe(app, kinds)
         case .removeInstance(let app): context.instances.remove(app)
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)

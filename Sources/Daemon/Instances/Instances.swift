@@ -65,6 +65,7 @@ final class Instances {
         let policy = context.sockets.policy(of: manifest)
         context.events.send(.registered(id, policy, launches: launches ?? context.launches.count(id)))
         context.timers.update(manifest)
+        context.systemEvents.update(manifest)
     }
 
     /// Records whether an app is an instance without a file: that may change when files are added or removed.
@@ -102,6 +103,7 @@ final class Instances {
         if registering.contains(id) { return }
         context.sockets.remove(id)
         context.timers.remove(id)
+        context.systemEvents.remove(id)
         context.library.remove(id)
         persist(id)
         log("instance removed: nothing is left of it", id)

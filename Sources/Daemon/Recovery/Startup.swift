@@ -44,7 +44,7 @@ enum Startup {
                     .killHook, .reclaim, .stopReclaim, .kill, .throttle, .unthrottle, .setOOMClass, .deliver,
                     .recordLaunch, .dropRestorationState, .identify, .answer,
                     .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,
-                    .rejectConnections, .removeInstance, .scheduleTimers, .finish:
+                    .rejectConnections, .removeInstance, .scheduleTimers, .subscribe, .finish:
                     break
                 }
             }

@@ -138,10 +138,9 @@ final class Timers {
 
     // MARK: The moment
 
-    private func fire(_ outcome: WallTimer.Outcome) {
-        switch outcome {
-        case .nothing: break
-        case .clockSet: planAll()
+    private func fire(_ change: TimerWatch.Change) {
+        switch change {
+        case .clockSet, .zoneFolderChanged: planAll()
         case .elapsed: elapse()
         }
     }
@@ -191,30 +190,6 @@ final class Timers {
     /// FNV-1a.
     private static func hash(_ text: String) -> UInt64 {
         text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-    }
-}
-
-/// The descriptor of the nearest moment, in the loop, and a watch of the file that says what the local time zone is.
-private final class TimerWatch {
-    let timer: WallTimer
-    private var source: EventSource?
-    private var zoneSource: EventSource?
-
-    init(_ loop: EventLoop, _ handler: @escaping (WallTimer.Outcome) -> Void) throws(SystemError) {
-        timer = try WallTimer()
-        let descriptor = timer.descriptor
-        source = try loop.addDescriptor(descriptor, events: .readable, kind: .wakeTimer) { _ in
-            let outcome = WallTimer.read(descriptor)
-            handler(outcome)
-            return TurnResult(outcome != .nothing)
-        }
-        // /etc/localtime is replaced when the zone changes (timedatectl(1)). Where it cannot be watched, the next moment sees it.
-        guard let zone = try? FolderWatch("/etc").descriptor else { return }
-        zoneSource = try loop.addDescriptor(zone, events: .readable, kind: .folderChange) { _ in
-            let hasChanged = FolderWatch.clear(zone)
-            if hasChanged { handler(.clockSet) }
-            return TurnResult(hasChanged)
-        }
     }
 }
 

@@ -162,6 +162,8 @@ package struct AppPolicy: Hashable, Sendable {
     package var connectionWait: Duration? = .seconds(60)
     /// It has timers, or fetches at intervals (L30): the daemon says when they elapse.
     package var hasTimers = false
+    /// L33: the kinds of notifications that it wants from the sources of the machine (`Notifications=`).
+    package var notifications: NotificationKinds = []
     /// After so long in suspension it is ended, to give all its memory back (`UnloadAfterSec=`); `nil`: never.
     package var unloadAfter: Duration?
     /// It is an instance of a template that has no file of its own: a request has created it. It is removed once nothing is

@@ -41,6 +41,8 @@ struct App: Hashable, Sendable {
     var sockets = SocketState()
     /// What its timers have done (L30); `nil`: it has none.
     @Rare var timers: TimerState? = nil
+    /// What the sources of the machine are watched for (L33). It follows from the policy and the phase.
+    var subscribed: NotificationKinds = []
     /// A transient instance that was created for a request which has not come yet.
     var awaitsRequest = false
     /// A transient instance that a user removed (L42): it goes at its end, although the daemon holds sockets for it.

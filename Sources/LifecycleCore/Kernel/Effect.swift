@@ -66,6 +66,9 @@ package enum Effect: Hashable, Sendable {
     case rejectConnections(AppID)
     /// The timers of an app elapse at other times now (`LifecycleCore.timerState`). → `timer`, when they do.
     case scheduleTimers(AppID)
+    /// What the app wants to be notified of while it has a process (L33); empty: nothing any more. → `observed`, after the first
+    /// reading and each change.
+    case subscribe(AppID, NotificationKinds)
     /// The app was a transient instance, and the core knows it no longer. Comes after everything else about it.
     case removeInstance(AppID)
     /// After `sleepRequested`: no app is in the foreground, and every app has answered that it left it (L15).

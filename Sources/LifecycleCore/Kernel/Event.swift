@@ -54,6 +54,12 @@ package enum Event: Hashable, Sendable {
 
     /// Something happened to the timers of the app (L30).
     indirect case timer(AppID, TimerEvent)
+
+    // MARK: Changes outside the apps
+
+    /// A source of notifications has read what the machine is like now, or reports a moment (L33). It may have been read before.
+    /// `of`: the app that it concerns; `nil`: all that want the kind.
+    indirect case observed(Notification, of: AppID? = nil)
 }
 
 extension Event {

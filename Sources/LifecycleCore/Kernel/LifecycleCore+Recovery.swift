@@ -12,6 +12,7 @@ extension LifecycleCore {
         requests = NumberTable()
         shutdown = nil
         recoverSockets()
+        recoverSubscriptions()
         // The dead daemon cannot have received the report that the machine is awake.
         awoke(now)
         cancelReclaimOfLastDaemon()

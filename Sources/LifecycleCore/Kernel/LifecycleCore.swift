@@ -129,6 +129,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .pressureSimulated(let request, let level): pressureSimulated(request, level, now)
         case .socketsReady(let id, let input): socketsReady(id, input, now)
         case .timer(let id, let event): timerChanged(id, event, now)
+        case .observed(let notification, let id): observed(notification, id)
         }
     }
 
@@ -209,6 +210,7 @@ package struct LifecycleCore: Hashable, Sendable {
             followWork(index, now)
             followProcessorUse(index, now)
             followSockets(index, now)
+            followSubscription(index)
             refresh(index)
             if isGone(index) { removeInstance(index, now) }
             apps[index].isTouched = false

@@ -187,6 +187,7 @@ extension LifecycleCore {
             for request in run.tiedInterruptions { requests[request.number] = index }
         }
         for waiter in apps[index].waiters { requests[waiter.request.number] = index }
+        apps[index].subscribed = subscription(index)
         count(Summary(apps[index].life), +1)
         enter(index, ranks(index))
     }

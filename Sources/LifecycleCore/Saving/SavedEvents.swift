@@ -22,6 +22,8 @@ extension Event: SavedUnion {
         case .pressureSimulated(let request, let level): writer.put(case: 17, request, level)
         case .socketsReady(let id, let input): writer.put(case: 18, id, input)
         case .timer(let id, let event): writer.put(case: 30, id, event)
+        case .observed(let notification, of: nil): writer.put(case: 100, notification)
+        case .observed(let notification, of: let id?): writer.put(case: 101, notification, id)
         }
     }
 
@@ -46,6 +48,8 @@ extension Event: SavedUnion {
         case 17: self = .pressureSimulated(try values.next(), try values.next())
         case 18: self = .socketsReady(try values.next(), try values.next())
         case 30: self = .timer(try values.next(), try values.next())
+        case 100: self = .observed(try values.next())
+        case 101: self = .observed(try values.next(), of: try values.next())
         default: return nil
         }
     }

@@ -62,11 +62,16 @@ extension AppPolicy: SavedRecord {
         var ignoresTimers = !keepsTimers
         try coder.flag(39, &ignoresTimers)
         keepsTimers = !ignoresTimers
+        try codeFurther(&coder)
+    }
+
+    private mutating func codeFurther<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         var hooks = hooks.isEmpty ? nil : hooks
         try coder.optional(40, &hooks)
         self.hooks = hooks ?? []
         try coder.flag(50, &hasTimers)
         try coder.field(60, &suspension, unless: .yes)
+        try coder.field(80, &notifications, unless: [])
         try coder.field(100, &reclaim, unless: .automatic)
     }
 }

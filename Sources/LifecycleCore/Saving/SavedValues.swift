@@ -111,6 +111,14 @@ extension RequestID: SavedValue {
     package init(from reader: inout ByteReader) throws(SavedError) { self.init(try reader.number()) }
 }
 
+extension NotificationKinds: SavedValue {
+    package static var form: SavedForm { .number }
+    package func save(to writer: inout ByteWriter) { writer.put(number: UInt64(rawValue)) }
+    package init(from reader: inout ByteReader) throws(SavedError) {
+        self.init(rawValue: UInt16(try reader.number(upTo: 0xffff, "kinds of notifications")))
+    }
+}
+
 extension BackgroundModes: SavedValue {
     package static var form: SavedForm { .number }
     package func save(to writer: inout ByteWriter) { writer.put(number: UInt64(rawValue)) }

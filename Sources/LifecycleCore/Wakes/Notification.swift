@@ -68,6 +68,22 @@ package struct Notification: Hashable, Sendable {
     }
 }
 
+/// Kinds of L33. A kind's bit is its position in `Notification.kinds`, which therefore only grows at its end.
+package struct NotificationKinds: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    /// `nil`: not a kind of L33.
+    package init?(named name: String) {
+        guard let position = Notification.kinds.firstIndex(of: name) else { return nil }
+        rawValue = 1 << UInt16(position)
+    }
+
+    package var names: [String] {
+        Notification.kinds.enumerated().filter { rawValue >> UInt16($0.offset) & 1 == 1 }.map(\.element)
+    }
+}
+
 /// What is still to be delivered to an app: each event, and of anything else the net change of each kind (L31).
 struct NotificationQueue: Hashable, Sendable {
     /// How many of an app's own kinds are kept, so that clients cannot use up the daemon's memory.
@@ -112,6 +128,14 @@ struct NotificationQueue: Hashable, Sendable {
         pending.removeAll { inForeground || !$0.waitsForForeground }
         for notification in due { remember(notification) }
         return due
+    }
+
+    /// Whether what a source has read is a change for the app. The first state of a kind is none: it is what the app was launched in.
+    mutating func isChange(_ reading: Notification) -> Bool {
+        guard reading.isState else { return true }
+        let latest = pending.last { $0.kind == reading.kind } ?? known.first { $0.kind == reading.kind }
+        if latest == nil { remember(reading) }
+        return latest.map { $0.payload != reading.payload } ?? false
     }
 
     /// Takes a notification as delivered, because the app assumes it.

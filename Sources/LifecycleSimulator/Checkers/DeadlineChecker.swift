@@ -140,6 +140,7 @@ struct DeadlineChecker {
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .scheduleTimers,
+            .subscribe,
             .finish,
             .watchInput,
             .stopWatchingInput, .measureWork, .measureProcessor, .measureSize, .reclaim, .stopReclaim,

@@ -31,6 +31,9 @@ struct NotificationChecker {
     /// By app: whether the core sends it notifications about its protected data (`AbsenceChecker`).
     private var isNotifiedOfData: [Bool]
 
+    /// By app: the kinds that its manifest names (L33).
+    private var wanted: [NotificationKinds]
+
     private var inboxes: [Inbox]
     /// The request that may add a notification, until its answer shows whether it was accepted.
     private var current: (request: RequestID, app: Int, item: Pending, time: FilingTime)?
@@ -42,6 +45,7 @@ struct NotificationChecker {
     init(apps: Int) {
         inboxes = Array(repeating: Inbox(), count: apps)
         isNotifiedOfData = Array(repeating: false, count: apps)
+        wanted = Array(repeating: [], count: apps)
     }
 
     /// Whether the core sends this kind by itself. `NoticeChecker` checks the memory level.
@@ -56,6 +60,12 @@ struct NotificationChecker {
             isNotifiedOfData[app] = true
         }
         if let app, case .unregistered = event { discard(app, model) }
+        if let app, case .registered(_, let policy, _) = event { wanted[app] = policy.notifications }
+        if case .observed(let reading, let id) = event {
+            for app in inboxes.indices where id.map({ $0 == model.apps[app].id }) ?? true {
+                observe(app, reading, model)
+            }
+        }
         guard let app, case .requested(let request, _, let what, by: _) = event else { return }
         switch what {
         case .send(let notification):
@@ -67,6 +77,21 @@ struct NotificationChecker {
             discard(app, model)
         case .launch, .activate, .open, .background, .interrupt, .interruptWhileConnected, .endInterruption: break
         }
+    }
+
+    /// A source has read something. An app that does not want the kind is not notified of it, nor of what it knows (L33).
+    private mutating func observe(_ app: Int, _ reading: Notification, _ model: CoreModel) {
+        switch model.apps[app].phase {
+        case .unknown, .notRunning, .terminating, .ending, .past: return
+        case .launching, .foreground, .entering, .running, .waking, .suspending, .suspended: break
+        }
+        guard let kind = NotificationKinds(named: reading.kind), wanted[app].contains(kind) else { return }
+        let item = Pending(kind: reading.kind, payload: reading.payload)
+        let latest = inboxes[app].pending.last { $0.kind == item.kind }?.payload ?? inboxes[app].known[item.kind]
+        if item.isState, latest == nil { inboxes[app].known[item.kind] = item.payload }
+        if item.isState, latest == nil || latest == item.payload { return }
+        let isHeld = model.apps[app].phase == .suspended || model.apps[app].phase == .suspending
+        accept(item, app, isHeld ? .suspended : .running)
     }
 
     /// A launch that waits for others is cancelled, with what it was for.
@@ -89,6 +114,10 @@ struct NotificationChecker {
     private mutating func accept() {
         guard let (_, app, item, time) = current else { return }
         current = nil
+        accept(item, app, time)
+    }
+
+    private mutating func accept(_ item: Pending, _ app: Int, _ time: FilingTime) {
         if time == .ending {
             if !item.isEvent { inboxes[app].afterEnd.removeAll { $0.kind == item.kind && !$0.isEvent } }
             return inboxes[app].afterEnd.append(item)

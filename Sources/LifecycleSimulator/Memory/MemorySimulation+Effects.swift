@@ -199,7 +199,7 @@ extension MemorySimulation {
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn, .runHook, .killHook,
             .report, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,
-            .scheduleTimers, .finish:
+            .scheduleTimers, .subscribe, .finish:
             break
         }
     }

@@ -51,7 +51,7 @@ extension TimerSimulation {
             .deliver, .recordLaunch,
             .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .killHook, .report, .allowSleep,
             .watchSockets,
-            .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
+            .stopWatchingSockets, .rejectConnections, .removeInstance, .subscribe, .finish:
             return []
         }
     }

@@ -101,9 +101,7 @@ struct InvariantChecker {
 
     private mutating func record(_ effect: Effect) {
         switch effect {
-        case .spawn(let app, let run, _):
-            spawned(app, run)
-            modes[app] = nil
+        case .spawn(let app, let run, _): spawned(app, run)
         case .notify(let run, let notice): notify(run, notice)
         case .freeze(let run, let attempt):
             guard let known = handleEverything(run, effect) else { return }
@@ -163,7 +161,9 @@ struct InvariantChecker {
             hasFinished = true
         case .identify(let request, _):
             if answered.contains(request) { fail("\(effect) after the answer") }
-        case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep, .scheduleTimers: break
+        case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep, .scheduleTimers,
+            .subscribe:
+            break
         }
     }
 
@@ -204,6 +204,7 @@ struct InvariantChecker {
     }
 
     private mutating func spawned(_ app: AppID, _ run: RunID) {
+        modes[app] = nil
         if let other = current[app] { fail("\(app) is spawned while its run \(other) is not over") }
         if runs[run] != nil { fail("run \(run) is used twice") }
         if hasFinished { fail("\(app) is spawned after the shutdown") }

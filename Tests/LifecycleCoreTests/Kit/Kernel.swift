@@ -177,7 +177,7 @@ struct Kernel {
             return []
         case .killHook, .stopWatchingInput, .stopReclaim, .throttle, .unthrottle, .limitProcessor, .setOOMClass,
             .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .report,
-            .allowSleep, .scheduleTimers, .finish:
+            .allowSleep, .scheduleTimers, .subscribe, .finish:
             return []
         }
     }

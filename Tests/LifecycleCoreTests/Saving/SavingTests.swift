@@ -223,6 +223,7 @@ struct SavingTests {
         (policy.holdsSockets, policy.isTransient) = (true, true)
         (policy.connectionWait, policy.unloadAfter) = (nil, .seconds(600))
         policy.hooks = [HookKinds(.beforeSuspend), HookKinds(.afterResume)]
+        policy.notifications = NotificationKinds(rawValue: 0xfff)
         let others: [Event] = [
             .registered(photos, policy, launches: 3), .unregistered(photos), .configured(ManagerPolicy()), .started,
             .recovered, .sleepRequested, .awoke, .locked, .unlocked, .requestAbandoned(RequestID(4)),
@@ -243,6 +244,8 @@ struct SavingTests {
             .timer(photos, .began(Self.moment, last: nil)), .timer(photos, .began(Self.moment, last: 5)),
             .timer(photos, .rebased(to: 7)), .timer(photos, .elapsed(.timer, Self.moment)),
             .timer(photos, .elapsed(.fetch, Self.moment)),
+            .observed(Notification(kind: "time", payload: "midnight")!),
+            .observed(Notification(kind: "settings", payload: "absent")!, of: photos),
         ]
         for event in others + Self.events(RunID(1 << 40)) {
             let bytes = LoggedEvent(event, at: Instant(sinceOrigin: .seconds(7))).savedBytes
