@@ -1,10 +1,14 @@
-// Reads files for a helper thread: for an attribute in /sys the kernel may ask the device, or wait for its lock.
+// Reads files for a helper thread: for an attribute in /sys the kernel may ask the device, or wait for its lock, and for any other path a
+// FUSE server that does not answer.
 #include "readfiles.h"
+#include "clinux_worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,4 +65,38 @@ int read_files(int list, int output, uint64_t *count) {
     }
     free(paths);
     return result;
+}
+
+/// Watches the nearest folder above `path` that exists. The watch, or -1.
+static int watch_folder(int inotify, const char *path) {
+    char folder[PATH_MAX];
+    memcpy(folder, path, strlen(path) + 1);
+    uint32_t changes = IN_DELETE_SELF | IN_MOVE_SELF | IN_DELETE | IN_MOVED_FROM | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE;
+    for (char *end; (end = strrchr(folder, '/'));) {
+        *end = 0;
+        int watch = inotify_add_watch(inotify, *folder ? folder : "/", changes | IN_ONLYDIR);
+        if (watch >= 0)
+            return watch;
+    }
+    return -1;
+}
+
+int watch_file(int inotify, int before, int file) {
+    char path[PATH_MAX];
+    ssize_t length = pread(file, path, sizeof path - 1, 0);
+    if (length < 0)
+        return -errno;
+    path[length] = 0;
+    // What is created between the two calls is reported.
+    struct clinux_file_state state = {.watch = watch_folder(inotify, path)};
+    if (before >= 0 && before != state.watch)
+        inotify_rm_watch(inotify, before);
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISREG(about.st_mode)) {
+        state.exists = 1;
+        state.seconds = about.st_mtim.tv_sec;
+        state.nanoseconds = about.st_mtim.tv_nsec;
+        state.size = about.st_size;
+    }
+    return pwrite(file, &state, sizeof state, 0) == sizeof state ? 0 : -EIO;
 }

@@ -127,6 +127,8 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
     }
     if (job->kind == CLINUX_JOB_READ_FILES)
         return read_files(job->descriptor, job->output, &done->bytes);
+    if (job->kind == CLINUX_JOB_WATCH_FILE)
+        return watch_file(job->descriptor, job->number, job->output);
     if (!worker->footprint && !(worker->footprint = calloc(1, sizeof *worker->footprint)))
         return -ENOMEM;
     footprint_begin(worker->footprint, job->token);

@@ -216,12 +216,31 @@ package final class HelperThread: @unchecked Sendable {
     package func readFiles(
         _ list: consuming Descriptor, output: consuming Descriptor, token: UInt64
     ) throws(SystemError) -> Bool {
-        let kind = Int32(bitPattern: CLINUX_JOB_READ_FILES.rawValue)
+        try submit(CLINUX_JOB_READ_FILES, list, output: output, number: -1, token)
+    }
+
+    /// Watches the nearest folder above a file that exists, and finds out what the file is like.
+    /// - Parameters:
+    ///   - inotify: a descriptor of inotify(7), or a duplicate.
+    ///   - watch: of the folder that was watched until now; `nil`: none was.
+    ///   - file: a file in memory with the path of the file. What is found (`clinux_file_state`) overwrites it.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func watchFile(
+        _ inotify: consuming Descriptor, insteadOf watch: Int32?, file: consuming Descriptor, token: UInt64
+    ) throws(SystemError) -> Bool {
+        try submit(CLINUX_JOB_WATCH_FILE, inotify, output: file, number: watch ?? -1, token)
+    }
+
+    private func submit(
+        _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, output: consuming Descriptor, number: Int32,
+        _ token: UInt64
+    ) throws(SystemError) -> Bool {
+        let kind = Int32(bitPattern: kind.rawValue)
         let job = clinux_job(
-            token: token, kind: kind, descriptor: list.raw, output: output.raw, thread: 0, number: -1, bytes: 0,
-            length: 0)
+            token: token, kind: kind, descriptor: descriptor.raw, output: output.raw, thread: 0, number: number,
+            bytes: 0, length: 0)
         guard try submit(job) else { return false }
-        _ = list.release()
+        _ = descriptor.release()
         _ = output.release()
         return true
     }

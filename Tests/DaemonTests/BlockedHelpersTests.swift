@@ -17,6 +17,7 @@ struct BlockedHelpersTests {
             BlockedHelpers.problem(of: blocked)
                 == "files that music, photos sent cannot be closed: their file system does not answer; end the program that "
                 + "serves it; descriptors of an app or a client cannot be closed: another process holds their lock; end that "
-                + "process; descriptors of web cannot be examined: another process holds their lock; end that process")
+                + "process; descriptors or files of web cannot be examined: another process holds their lock, or their file "
+                + "system does not answer; end that process")
     }
 }

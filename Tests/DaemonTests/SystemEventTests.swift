@@ -159,7 +159,13 @@ struct SystemEventTests {
         stage.sources.update(manifest)
         stage.subscribe("settings")
         try stage.serve("settings", until: "absent")
-        func state() -> String { SettingsSource.state(of: "\(stage.root)/\(file)") }
+        func state() -> String {
+            var about = stat()
+            guard stat("\(stage.root)/\(file)", &about) == 0 else { return "absent" }
+            let (time, size) = (about.st_mtim, Int64(about.st_size))
+            return SettingsSource.payload(
+                FileState(size: size, seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec)))
+        }
         try stage.write(file, "a")
         try stage.serve("settings", until: state())
         #expect(rename("\(stage.root)/home/app", "\(stage.root)/home/old") == 0)

@@ -47,16 +47,26 @@ enum clinux_job_kind {
     /// bits, -1 if it cannot be read, and then what it contains, at most 4,096 bytes; the offset is 0 afterwards. Both are
     /// closed. `bytes` of the completion is the number of files.
     CLINUX_JOB_READ_FILES,
+    /// Watches a file with `descriptor`, of inotify(7): the nearest folder above it that exists, instead of the folder with the watch
+    /// `number`. `output` is a file in memory with the path; a `clinux_file_state` overwrites it. Both are closed. A FUSE server
+    /// may never answer.
+    CLINUX_JOB_WATCH_FILE,
+};
+
+struct clinux_file_state {
+    int32_t watch;  // of the folder, or -1
+    int32_t exists; // as a regular file; then the rest is its size, and when it was changed
+    int64_t size, seconds, nanoseconds;
 };
 
 struct clinux_job {
     uint64_t token;
     int32_t kind;
     int32_t descriptor;
-    int32_t output; // of CLINUX_JOB_LIST_TARGETS and CLINUX_JOB_READ_FILES; otherwise -1
-    int32_t thread; // the thread that has the epoll descriptor; of CLINUX_JOB_RECLAIM_PROCESS the process
-    int32_t number; // of the epoll descriptor, there
-    uint64_t bytes; // of CLINUX_JOB_FREE_START, CLINUX_JOB_RECLAIM_GROUP and CLINUX_JOB_RECLAIM_PROCESS
+    int32_t output; // of CLINUX_JOB_LIST_TARGETS, _READ_FILES and _WATCH_FILE; otherwise -1
+    int32_t thread; // of CLINUX_JOB_LIST_TARGETS: the thread that has the epoll descriptor; of _RECLAIM_PROCESS: the process
+    int32_t number; // of the epoll descriptor, there; of CLINUX_JOB_WATCH_FILE the watch before, or -1
+    uint64_t bytes; // of CLINUX_JOB_FREE_START, _RECLAIM_GROUP and _RECLAIM_PROCESS
     uint64_t length; // of CLINUX_JOB_RECLAIM_PROCESS
 };
 

@@ -35,7 +35,8 @@ enum BlockedHelpers {
         case .closing:
             "descriptors of \(senders) cannot be closed: another process holds their lock; end that process"
         case .examining:
-            "descriptors of \(senders) cannot be examined: another process holds their lock; end that process"
+            "descriptors or files of \(senders) cannot be examined: another process holds their lock, or their file system does not "
+                + "answer; end that process"
         }
     }
 }

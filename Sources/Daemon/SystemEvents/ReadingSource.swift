@@ -28,13 +28,6 @@ final class ReadingSource {
         self.loop = loop
         self.read = read
         timer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.fire() }
-        try watch(triggers)
-        readSoon()
-    }
-
-    /// Watches these descriptors instead of those before.
-    func watch(_ triggers: [Trigger]) throws(SystemError) {
-        sources = []
         for trigger in triggers {
             sources.append(
                 try loop.addDescriptor(trigger.descriptor, events: .readable, kind: .systemEvent) { [weak self] _ in
@@ -42,6 +35,7 @@ final class ReadingSource {
                     return .progress
                 })
         }
+        readSoon()
     }
 
     deinit { timer?.cancel() }

@@ -150,7 +150,11 @@ final class SystemEvents {
             return settings[app] = nil
         }
         guard settings[app] == nil else { return }
-        settings[app] = SettingsSource(loop, path: path) { [weak self] in self?.send("settings", $0, app) }
+        do throws(SystemError) {
+            settings[app] = try SettingsSource(loop, app, path: path) { [weak self] in self?.send("settings", $0, app) }
+        } catch {
+            journal.log(.debug, MessageID.warning, app: app, "it is not notified of its settings file: \(error)")
+        }
     }
 
     // MARK: Sources

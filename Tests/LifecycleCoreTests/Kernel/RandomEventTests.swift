@@ -59,6 +59,7 @@ struct RandomEventTests {
     }
 
     private static func vary(_ policy: inout AppPolicy, _ random: inout RandomGenerator) {
+        policy.notifications = NotificationKinds(rawValue: UInt16.random(in: 0..<1 << 12, using: &random))
         policy.readiness = random.pick([.executed, .notified])
         policy.relaunch = random.pick([.no, .onFailure, .always])
         policy.launchAtStart = random.pick([nil, nil, .foreground, .background])
@@ -233,7 +234,10 @@ struct RandomEventTests {
     private static func machine(_ harness: Harness, _ random: inout RandomGenerator) {
         switch Int.random(in: 0..<7, using: &random) {
         case 5...6: harness.handle(random.pick([.sleepRequested, .awoke, .awoke, .locked, .unlocked, .unlocked]))
-        case 0: harness.handle(.pressureStalled(.warning))
+        case 0:
+            harness.handle(.pressureStalled(.warning))
+            let (kind, payload) = (random.pick(Notification.kinds), random.pick(["a", "b", ""]))
+            harness.handle(.observed(Notification(kind: kind, payload: payload)!))
         case 1: harness.handle(.pressureStalled(.critical))
         case 2: harness.simulate(random.pick(MemoryLevel.allCases))
         default: harness.kernel.others = random.pick([2, 2, 13, 15, 16]) * gibibyte
