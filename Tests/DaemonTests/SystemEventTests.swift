@@ -36,7 +36,7 @@ struct SystemEventTests {
             sources = try SystemEvents(
                 loop: loop, journal: .quiet, events: events,
                 locations: SystemEvents.Locations(
-                    etc: root + "/etc", sys: root + "/sys",
+                    etc: root + "/etc", sys: root + "/sys", upowerTimeout: .milliseconds(100),
                     openDeviceEvents: { () throws(SystemError) in socket }))
         }
 
@@ -148,6 +148,21 @@ struct SystemEventTests {
         try stage.serve("locale", until: "LANG=x2000")
         let most = 3 + (stage.loop.now() - before) / SystemEvents.interval
         #expect(Double(stage.readings("locale").count) <= 20 + most)
+    }
+
+    @Test("a source whose descriptor is always ready takes a few turns, and is read in intervals (L33)")
+    func endlessChanges() throws {
+        let loop = try EventLoop()
+        let pipe = try Pipe()
+        try writeAll([0], to: pipe.write)
+        let end = SharedDescriptor(try pipe.read.duplicate())
+        var reads = 0
+        let source = try ReadingSource(loop, [ReadingSource.Trigger(descriptor: end) { _ in true }]) { reads += 1 }
+        let start = loop.now()
+        while reads < 4 { try loop.runOnce(timeout: .seconds(30)) }
+        #expect(loop.now() - start >= ReadingSource.interval * 3)
+        #expect(loop.servedTurns <= 8)
+        withExtendedLifetime(source) {}
     }
 
     @Test("a settings file is noticed when it is written, replaced or removed, also with its folder (L33)")
@@ -271,6 +286,8 @@ struct SystemEventTests {
         try stage.daemon.launch("web")
         try stage.serve("the first reading") { sensors.reads > 0 && sensors.claims == ["ClaimAccelerometer"] }
         try changeUntilNotified(stage, sensors, 70)
+        // The kernel, which has no battery, was not asked meanwhile.
+        #expect(!TestDaemon.text(of: stage.root + "/log").contains("battery none"))
         stage.bus.stop()
         try stage.bus.start()
         try stage.serve("the fakes are back") { sensors.haveNames }

@@ -9,10 +9,12 @@ import Systemd
 /// The sources of notifications (L33): what the machine is like, as far as apps with a process want to know it. A source that no app
 /// wants does not exist: no descriptor, no match rule, no timer. What becomes of a reading is the core's to decide.
 final class SystemEvents {
-    /// Where the sources look; other folders in tests.
+    /// Where the sources look, and for how long; others in tests.
     struct Locations {
         var etc = "/etc"
         var sys = "/sys"
+        /// For so long UPower may not answer, or not run, before the kernel's reading counts.
+        var upowerTimeout = Duration.seconds(5)
         var openDeviceEvents: () throws(SystemError) -> SharedDescriptor = { () throws(SystemError) in
             try DeviceEvents.open()
         }
@@ -20,8 +22,6 @@ final class SystemEvents {
 
     /// Between two readings of a kind that are passed on: of more the last one is.
     static let interval = Duration.milliseconds(200)
-    /// For so long UPower may not answer, or not run, before the kernel's reading counts.
-    private static let upowerTimeout = Duration.seconds(2)
 
     private let loop: EventLoop
     private let journal: Journal
@@ -140,7 +140,7 @@ final class SystemEvents {
             upower = nil
             upowerTimer?.arm(at: nil)
         } else if readers[kind] == nil {
-            if kind == "battery" { upowerTimer?.arm(at: loop.now() + Self.upowerTimeout) }
+            if kind == "battery" { upowerTimer?.arm(at: loop.now() + locations.upowerTimeout) }
             readers[kind] = BusReader(object, bus, report: report)
         }
     }
@@ -187,7 +187,7 @@ final class SystemEvents {
         upower = Readings.battery(properties)
         // It is restarted, or has ended.
         let isAwaited = upower == nil && before != nil && properties.isEmpty
-        upowerTimer?.arm(at: isAwaited ? loop.now() + Self.upowerTimeout : nil)
+        upowerTimer?.arm(at: isAwaited ? loop.now() + locations.upowerTimeout : nil)
         if let upower { passOn("battery", upower) } else if !isAwaited { readSupplies() }
     }
 
