@@ -195,6 +195,28 @@ struct SystemEventTests {
         #expect(stage.readings("settings").last?.hasSuffix(" 3") == true)
     }
 
+    @Test("only so many settings files are watched as inotify(7) has instances for, and the log says so (L33)")
+    func mostSettings() throws {
+        let (loop, log, events) = (try EventLoop(), try TestLog(), EventList())
+        let sources = try SystemEvents(
+            loop: loop, journal: log.journal, events: events, locations: SystemEvents.Locations(mostSettingsFiles: 1))
+        let kind = NotificationKinds(named: "settings") ?? []
+        func subscribe(_ name: String, _ kinds: NotificationKinds) throws {
+            var manifest = AppManifest(id: try #require(AppID(name)))
+            manifest.settingsFile = "/etc/\(name).conf"
+            sources.update(manifest)
+            sources.subscribe(manifest.id, kinds)
+        }
+        try subscribe("a", kind)
+        try subscribe("b", kind)
+        #expect(log.lines.count == 1)
+        #expect(log.text.contains("it is not notified of its settings file: those of 1 apps are watched already"))
+        try subscribe("a", [])
+        try subscribe("b", [])
+        try subscribe("b", kind)
+        #expect(log.lines.count == 1)
+    }
+
     @Test("of messages of the kernel and of udev the subsystem is read, and no bytes are trusted (L33)")
     func messages() {
         let kernel = Array("add@/devices/1\0ACTION=add\0DEVPATH=/devices/1\0SUBSYSTEM=usb\0SEQNUM=7\0".utf8)

@@ -15,6 +15,8 @@ final class SystemEvents {
         var sys = "/sys"
         /// For so long UPower may not answer, or not run, before the kernel's reading counts.
         var upowerTimeout = Duration.seconds(5)
+        /// Apps whose settings files are watched. Each needs an instance of inotify(7), and all programs of a user have 128 by default.
+        var mostSettingsFiles = 64
         var openDeviceEvents: () throws(SystemError) -> SharedDescriptor = { () throws(SystemError) in
             try DeviceEvents.open()
         }
@@ -150,6 +152,11 @@ final class SystemEvents {
             return settings[app] = nil
         }
         guard settings[app] == nil else { return }
+        guard settings.count < locations.mostSettingsFiles else {
+            return journal.logWarning(
+                "it is not notified of its settings file: those of \(settings.count) apps are watched already", app: app
+            )
+        }
         do throws(SystemError) {
             settings[app] = try SettingsSource(loop, app, path: path) { [weak self] in self?.send("settings", $0, app) }
         } catch {
