@@ -98,6 +98,7 @@ struct DropInTests {
         full.policy.holdsSockets = true
         full.policy.connectionWait = .seconds(5)
         full.policy.unloadAfter = .seconds(5)
+        full.policy.reclaim = .yes
     }
 
     /// A manifest in which no setting has its default value.
@@ -154,7 +155,6 @@ struct DropInTests {
         full.policy.suspendDelay = .seconds(2)
         full.policy.watchdog = .seconds(1)
         full.policy.suspension = .no
-        full.policy.reclaim = .yes
         full.policy.exitsOnSuspend = true
         full.traffic = true
         full.policy.wakesOnTraffic = true
