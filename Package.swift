@@ -49,6 +49,7 @@ let package = Package(
         .executable(name: "greenroomctl", targets: ["greenroomctl"]),
         .executable(name: "greenroom-exporter", targets: ["greenroom-exporter"]),
         .executable(name: "greenroom-top", targets: ["greenroom-top"]),
+        .executable(name: "greenroom-run", targets: ["greenroom-run"]),
     ],
     targets: [
         // The lifecycle core, its simulator and the manifest parser. They do no I/O.
@@ -101,6 +102,9 @@ let package = Package(
         program(
             "greenroomctl",
             ["LifecycleCore", "Manifest", "Posix", "Schedule", "Linux", "Systemd", "JSON", "Control", "Timeline"]),
+        // The relay of `greenroomctl run` waits as long as the command runs: it is small, and loads no library.
+        .executableTarget(
+            name: "greenroom-run", cSettings: cSettings, linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-executable"])]),
         // A program of its own, so that greenroomctl does not load ncurses.
         program("greenroom-top", ["LifecycleCore", "Posix", "Linux", "Systemd", "Control", "CNcurses"]),
 
@@ -148,7 +152,7 @@ let package = Package(
                 "Daemon", "Idleness", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control",
                 "Manifest", "Metrics", "Reports", "Timeline",
                 "greenroomd",
-                "greenroomctl", "greenroom-exporter", "greenroom-top", "greenroom-testapp", "greenroom-reader",
+                "greenroomctl", "greenroom-exporter", "greenroom-top", "greenroom-run", "greenroom-testapp", "greenroom-reader",
                 "greenroom-contract",
                 "greenroom-chaos",
                 "TestKit",

@@ -91,6 +91,33 @@ int clinux_receive(int descriptor, void *buffer, size_t size, struct clinux_mess
     return 1;
 }
 
+int clinux_send(int descriptor, const void *bytes, size_t length, const int *descriptors, size_t count) {
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr aligned;
+    } control = {0};
+    struct iovec part = {(void *)bytes, length};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    if (count > 2)
+        return -EINVAL;
+    if (count > 0) {
+        header.msg_control = control.bytes;
+        header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(rights), descriptors, count * sizeof(int));
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(descriptor, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0)
+        return errno == EAGAIN ? 0 : -errno;
+    return 1;
+}
+
 int clinux_accept(int listener) {
     int descriptor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     return descriptor < 0 ? -errno : descriptor;

@@ -10,7 +10,7 @@ package enum EndStatus: Equatable {
 
 extension EndStatus {
     /// As wait(2) encodes it.
-    init(waitStatus: Int32) {
+    package init(waitStatus: Int32) {
         let signal = waitStatus & 0x7f
         self = signal == 0 ? .exited((waitStatus >> 8) & 0xff) : .signaled(signal, coreDumped: waitStatus & 0x80 != 0)
     }
@@ -74,6 +74,20 @@ package final class Process {
         // A thread that is not a process gives ENOENT since Linux 6.16, before EINVAL, as does pid <= 0.
         if result == -ESRCH || result == -EINVAL || result == -ENOENT { return nil }
         return Process(pid: pid, pidfd: Descriptor(adopting: try check(result, "pidfd_open", "\(pid)")))
+    }
+
+    /// The process of a pidfd that another program has sent; `nil`: it is none, the process is not visible here, or was reaped.
+    package static func of(_ pidfd: consuming Descriptor) throws(SystemError) -> Process? {
+        // "Pid:	4711"; 0 outside of this pid namespace, -1 once it was reaped. Files of other kinds have no such line.
+        let bytes = try readFile(at: "/proc/self/fdinfo/\(pidfd.raw)", limit: 4096)
+        var scanner = ByteScanner(bytes)
+        while let line = scanner.line() {
+            guard line.starts(with: "Pid:".utf8) else { continue }
+            var words = ByteScanner(line.dropFirst(4))
+            guard let pid: Int32 = words.number(), pid > 0 else { return nil }
+            return Process(pid: pid, pidfd: pidfd)
+        }
+        return nil
     }
 
     @discardableResult

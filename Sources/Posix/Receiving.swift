@@ -69,6 +69,14 @@ extension Descriptor {
             lostDescriptors: message.control_truncated)
     }
 
+    /// Sends one message without blocking.
+    /// - Parameter descriptors: at most two; copies of them arrive with the message.
+    /// - Returns: false if the socket's buffer is full.
+    package func send(_ bytes: [UInt8], _ descriptors: [SharedDescriptor] = []) throws(SystemError) -> Bool {
+        let numbers = descriptors.map(\.raw)
+        return try check(clinux_send(raw, bytes, bytes.count, numbers, numbers.count), "sendmsg") == 1
+    }
+
     /// The number of bytes that can be read now; 0 if the kernel does not report it.
     package var readableBytes: Int { Int(clinux_readable_bytes(raw)) }
 }

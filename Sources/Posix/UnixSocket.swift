@@ -1,27 +1,35 @@
 import CLinux
 import Glibc
 
-/// Stream sockets with a path in the file system (unix(7)).
+/// Stream and message sockets with a path in the file system (unix(7)).
 package enum UnixSocket {
     /// sun_path has 108 bytes, one of them for the NUL.
     package static let maximumPathLength = 107
     /// Connections that wait for `accept`. The kernel lowers the number to `net.core.somaxconn`, 4096 by default.
     package static let longestBacklog: Int32 = 4096
 
+    package enum Kind: Sendable {
+        case stream
+        /// Messages, in order, over a connection (SOCK_SEQPACKET).
+        case messages
+
+        fileprivate var type: Int32 { Int32(self == .stream ? SOCK_STREAM.rawValue : SOCK_SEQPACKET.rawValue) }
+    }
+
     /// Creates a listening socket at `path`, non-blocking and close-on-exec.
     ///
     /// A socket that a process left there when it ended is replaced. One that is in use, or a file of another kind, throws.
     /// - Parameter mode: of the socket's file, independent of the umask.
     package static func listen(
-        at path: String, mode: UInt32, backlog: Int32 = UnixSocket.longestBacklog
+        at path: String, mode: UInt32, kind: Kind = .stream, backlog: Int32 = UnixSocket.longestBacklog
     ) throws(SystemError) -> Descriptor {
-        let socket = try make(SOCK_NONBLOCK)
+        let socket = try make(SOCK_NONBLOCK, kind)
         // bind(2) gives the file the socket's mode: no other user can connect before the chmod below.
         try checkErrno(fchmod(socket.raw, 0o600), "fchmod", path)
         do throws(SystemError) {
             try bind(socket, path)
         } catch  where error.errno == EADDRINUSE {
-            try removeStale(path)
+            try removeStale(path, kind)
             try bind(socket, path)
         }
         try checkErrno(chmod(path, mode), "chmod", path)
@@ -70,9 +78,9 @@ package enum UnixSocket {
     /// Connects to the socket at `path`. The connection is blocking and close-on-exec.
     /// - Throws: EAGAIN if the listener does not accept within `timeout` (whole seconds).
     package static func connect(
-        to path: String, timeout: Duration = .seconds(5)
+        to path: String, kind: Kind = .stream, timeout: Duration = .seconds(5)
     ) throws(SystemError) -> Descriptor {
-        let socket = try make(nil)
+        let socket = try make(nil, kind)
         // connect(2) on a Unix socket blocks while the backlog is full, for at most the send timeout.
         var time = timeval(tv_sec: Int(timeout.components.seconds), tv_usec: 0)
         try checkErrno(
@@ -99,8 +107,8 @@ package enum UnixSocket {
         return result == -EMFILE || result == -ENFILE ? .outOfDescriptors : .none
     }
 
-    private static func make(_ flag: __socket_type?) throws(SystemError) -> Descriptor {
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(flag?.rawValue ?? 0)
+    private static func make(_ flag: __socket_type?, _ kind: Kind = .stream) throws(SystemError) -> Descriptor {
+        let type = kind.type | Int32(SOCK_CLOEXEC.rawValue) | Int32(flag?.rawValue ?? 0)
         return Descriptor(adopting: try checkErrno(socket(AF_UNIX, type, 0), "socket AF_UNIX"))
     }
 
@@ -116,14 +124,14 @@ package enum UnixSocket {
 
     /// Unlinks a socket without a listener. A process that only holds the descriptor of a process that has ended (a service
     /// manager, a process on its way to exec) accepts no connections.
-    private static func removeStale(_ path: String) throws(SystemError) {
+    private static func removeStale(_ path: String, _ kind: Kind) throws(SystemError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             throw SystemError(call: "bind: a file that is not a socket is at", errno: EEXIST, path: path)
         }
         do throws(SystemError) {
-            let probe = try connect(to: path, timeout: .seconds(1))
+            let probe = try connect(to: path, kind: kind, timeout: .seconds(1))
             // The process that called listen(2); 0: outside of this pid namespace.
             let listener = try PeerCredentials(ofSocket: probe).pid
             if listener > 0, kill(listener, 0) < 0, errno == ESRCH {

@@ -11,6 +11,8 @@ package struct Environment: Sendable {
     package var exists: @Sendable (String) -> Bool = { _ in false }
     /// Where relative paths start.
     package var workingDirectory = "/"
+    /// The standard descriptors that were closed when the program was started.
+    package var closedDescriptors: [Int32] = []
 
     package init(isRoot: Bool, variable: @escaping @Sendable (String) -> String?) {
         self.isRoot = isRoot

@@ -17,6 +17,8 @@ enum Help {
             \(lines([.list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
+            Programs without a manifest:
+            \(lines([.run]))
             Instances of templates (worker@.app):
             \(lines([.enable, .disable]))
             Daemon:
@@ -58,6 +60,7 @@ enum Help {
         case .plot, .replay: recordingDetails(verb)
         case .savings: savingsDetails
         case .app: appDetails
+        case .run: runDetails
         case .help, .snapshot: nil
         }
     }
@@ -125,6 +128,23 @@ enum Help {
         case .top: topDetails
         default: nil
         }
+    }
+
+    private static var runDetails: String {
+        """
+          -p, --property KEY=VALUE
+                                  Set a setting of greenroom.app(5), such as IdleSec=1min; the option may be repeated
+          --name NAME             Name the app run@NAME instead of run@COMMAND
+          --quiet                 Do not warn if the command is executed without greenroomd
+
+        The command has the caller's context: streams, terminal, directory, environment, limits. While nothing happens at its
+        streams, its connections and its timers it is suspended, and input wakes it. When the caller is gone it is
+        terminated, with all processes that it has started. Without a daemon that may move it into a control group, and
+        within another 'run', it is executed as without 'greenroomctl run', with a warning.
+
+        Exit status: that of the command, 128 + N for signal N; 125 'run' failed, 126 the command cannot be executed, 127
+        there is no such command.
+        """
     }
 
     private static var topDetails: String {

@@ -10,6 +10,8 @@ package struct Invocation: Equatable, Sendable {
     package var options: [Option: String]
     /// The values of `--setenv`, in their order.
     package var variables: [String] = []
+    /// The values of `-p`, in their order.
+    package var settings: [String] = []
     /// Whether there was no verb: the daemon as a whole is shown.
     var isBare = false
 
@@ -44,7 +46,8 @@ package struct Invocation: Equatable, Sendable {
         guard verb.isImplemented else { return .run(Invocation(verb: verb, operands: [], options: reader.options)) }
         if let problem = reader.problem { return .wrong(problem) }
         var invocation = Invocation(
-            verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options, variables: reader.variables)
+            verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options, variables: reader.variables,
+            settings: reader.settings)
         invocation.shortenApps()
         if let problem = invocation.problem(reader.written) { return .wrong(problem) }
         return verb == .help ? help(invocation) : .run(invocation)
@@ -130,7 +133,7 @@ package struct Invocation: Equatable, Sendable {
         case .initialize: operands.isEmpty ? "NAME" : "COMMAND"
         case .send where operands.count == 1: "KIND"
         case .open: "URL"
-        case .app: "COMMAND"
+        case .app, .run: "COMMAND"
         default: "APP"
         }
     }
@@ -166,6 +169,7 @@ package struct Invocation: Equatable, Sendable {
             return
                 "--setenv: invalid variable '\(escaped(text))'; expected NAME=VALUE, or NAME for a variable of the caller"
         }
+        if verb == .run { return RunOptions.problem(self) }
         return options[.property].flatMap(PropertySelection.problem)
     }
 
@@ -239,6 +243,7 @@ private struct ArgumentReader {
     private(set) var words: [String] = []
     private(set) var options: [Option: String] = [:]
     private(set) var variables: [String] = []
+    private(set) var settings: [String] = []
     /// Each option as it was typed last.
     private(set) var written: [Option: String] = [:]
     /// The first error.
@@ -300,6 +305,7 @@ private struct ArgumentReader {
             return fail("option '\(written)' requires a value \(placeholder)")
         }
         if option == .setenv { variables.append(value) }
+        if option == .property { settings.append(value) }
         let earlier = option.isList ? options[option].map { $0 + "," } ?? "" : ""
         options[option] = earlier + value
     }

@@ -20,7 +20,8 @@ package func runCommandLine(_ arguments: [String], _ environment: Environment) -
         }
     } catch {
         printError(error, asJSON: Invocation.wantsJSON(arguments), width: screen.errorWidth)
-        return error.status
+        // The other numbers are the command's.
+        return Invocation.verb(in: arguments) == .run ? RunOptions.failed : error.status
     }
 }
 
@@ -80,6 +81,7 @@ struct Session {
         case .help: 0
         case .log: try log()
         case .top: try top()
+        case .run: try run()
         case .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")
         }
     }

@@ -126,7 +126,7 @@ extension Session {
             .pressure,
             .initialize,
             .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
-            .replay, .savings:
+            .replay, .savings, .run:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

@@ -19,18 +19,26 @@ extension Session {
         let control = try Self.ownPath()
         var arguments = [Self.program, "--runtime", endpoint.runtime, "--control", control]
         arguments += TopOptions(invocation).arguments
+        throw try Self.executing(Self.program, arguments)
+    }
+
+    /// Executes a program of this package in this process.
+    /// - Parameter arguments: with its name.
+    /// - Returns: why it was not executed.
+    static func executing(_ program: String, _ arguments: [String]) throws(Failure) -> Failure {
         var pointers = arguments.map { strdup($0) } + [nil]
         defer { for pointer in pointers { free(pointer) } }
+        let control = try ownPath()
         let folder = control.lastIndex(of: "/").map { String(control[..<$0]) } ?? ""
         // As `make install` has them, and as the compiler does.
-        let paths = ["\(folder)/../libexec/greenroom/\(Self.program)", "\(folder)/\(Self.program)"]
+        let paths = ["\(folder)/../libexec/greenroom/\(program)", "\(folder)/\(program)"]
         for path in paths {
             execv(path, &pointers)
             guard errno == ENOENT else {
-                throw Failure("Cannot execute \(escaped(path)): \(String(cString: strerror(errno)))")
+                return Failure("Cannot execute \(escaped(path)): \(String(cString: strerror(errno)))")
             }
         }
-        throw Failure("\(Self.program) is not installed: it is neither \(escaped(paths.joined(separator: " nor ")))")
+        return Failure("\(program) is not installed: it is neither \(escaped(paths.joined(separator: " nor ")))")
     }
 
     private static func ownPath() throws(Failure) -> String {

@@ -6,6 +6,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case listTimers = "list-timers"
     case cat, receipts, receipt, log, watch, top
     case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
+    case run
     case enable, disable
     case pressure
     /// `init`, which is no name for a case.
@@ -50,6 +51,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .replay: "[FILE…] [--jetsam-order ORDER]"
         case .savings: "[APP…] [--file PATH]"
         case .app: "COMMAND …"
+        case .run: "[-p KEY=VALUE]… [--name NAME] [--quiet] -- COMMAND…"
         }
     }
 
@@ -60,6 +62,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .snapshot:
             usage
         case .app: usage
+        case .run: "-- COMMAND…"
         case .top: ""
         case .list, .status, .idle, .listTimers, .show, .receipts, .log, .plot, .savings: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
@@ -87,7 +90,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .send: 2...3
         case .initialize: 2...Int.max
         case .open: 1...2
-        case .app: 1...Int.max
+        case .app, .run: 1...Int.max
         }
     }
 
@@ -99,7 +102,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
-        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .help, .top, .replay: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .help, .top, .replay: 0
         }
     }
 
@@ -140,6 +143,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .replay: "Show which apps were killed for memory, and which another JetsamOrder= would have killed"
         case .savings: "Show how long apps slept, what woke them, and how much memory lay idle"
         case .app: "Inside an app: wait for events, begin tasks, keep the state"
+        case .run: "Run a command as without this prefix; it sleeps while it has nothing to do"
         case .help: "Show this help, or the help of a verb"
         case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
         case .snapshot: "Show the last snapshot of an app"
@@ -153,7 +157,7 @@ package enum Verb: String, CaseIterable, Sendable {
     static func hint(for word: String) -> String? {
         switch word {
         case "start": "use 'launch'"
-        case "run", "exec", "spawn": "use 'init NAME -- COMMAND…', then 'reload' and 'launch'"
+        case "exec", "spawn": "use 'run -- COMMAND…', or 'init NAME -- COMMAND…', then 'reload' and 'launch'"
         case "stop", "quit", "exit", "close": "use 'terminate'"
         case "kill", "rm", "remove", "delete": "use 'terminate --remove', or 'terminate' for an orderly end"
         case "freeze", "suspend", "pause":
@@ -197,6 +201,7 @@ package enum Option: String, CaseIterable, Sendable {
     case interval, batch, count
     case svg, html, perfetto, file
     case jetsamOrder = "jetsam-order"
+    case name, quiet
 
     var long: String { "--" + rawValue }
 
@@ -210,7 +215,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: "E"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
-            .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder:
+            .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
+            .name, .quiet:
             nil
         }
     }
@@ -231,8 +237,9 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: "NAME[=VALUE]"
         case .file: "PATH"
         case .jetsamOrder: "ORDER"
+        case .name: "NAME"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now, .full, .batch, .svg, .html, .perfetto:
+            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet:
             nil
         }
     }
@@ -254,7 +261,9 @@ package enum Option: String, CaseIterable, Sendable {
         case .jetsamOrder: [.replay]
         case .verbose: [.status, .idle, .watch]
         case .follow: [.log]
-        case .property, .value: [.show]
+        case .property: [.show, .run]
+        case .name, .quiet: [.run]
+        case .value: [.show]
         case .config: [.initialize, .edit, .enable, .disable]
         case .setenv: [.launch, .restart]
         case .now: [.enable, .disable]

@@ -32,6 +32,9 @@ int clinux_datagram_server(const char *path, mode_t mode);
 /// end of a stream the message is empty. With 0 and -errno no descriptor was received.
 int clinux_receive(int descriptor, void *buffer, size_t size, struct clinux_message *message);
 
+/// Sends one message with up to two descriptors without blocking: 1, 0 if the socket's buffer is full, or -errno.
+int clinux_send(int descriptor, const void *bytes, size_t length, const int *descriptors, size_t count);
+
 /// accept4(2), close-on-exec and non-blocking; or -errno.
 int clinux_accept(int listener);
 /// SO_PEERCRED (unix(7)); 0 or -errno.

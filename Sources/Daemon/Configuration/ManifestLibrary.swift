@@ -149,12 +149,34 @@ final class ManifestLibrary {
             throw .error(diagnostics.first { $0.severity == .error }?.sentence ?? "it cannot be read")
         }
         manifest.policy.isTransient = true
-        manifests[id] = SharedManifest(manifest, like: ids.last.flatMap { manifests[$0] })
         self.files[id] = files
-        ids.insert(id, at: position(of: id))
-        transient[id] = TransientInstance(holdsSockets: !manifest.sockets.all.isEmpty)
-        reading?.instanceWasCreated(id)
+        insert(manifest, TransientInstance(holdsSockets: !manifest.sockets.all.isEmpty))
         return manifest
+    }
+
+    /// Whether an ID is free for a command of `greenroomctl run`.
+    func isFree(_ id: AppID) -> Bool {
+        manifests[id] == nil && broken[id] == nil && transient[id] == nil && !found.hasManifest(of: id)
+    }
+
+    /// Creates the app of a command of `greenroomctl run`.
+    func instantiate(_ id: AppID, command: RunSettings) throws(InstanceProblem) -> AppManifest {
+        guard let parsing, isFree(id) else { throw .noTemplate }
+        guard manifests.count + broken.count < limits.apps else { throw .tooMany(limits.apps) }
+        switch parsing.parse(id, command) {
+        case .success(let manifest):
+            insert(manifest, TransientInstance(command: command))
+            return manifest
+        case .failure(let problem): throw .error(problem.description)
+        }
+    }
+
+    private func insert(_ manifest: AppManifest, _ instance: TransientInstance) {
+        let id = manifest.id
+        manifests[id] = SharedManifest(manifest, like: ids.last.flatMap { manifests[$0] })
+        ids.insert(id, at: position(of: id))
+        transient[id] = instance
+        reading?.instanceWasCreated(id, instance)
     }
 
     /// Removes an instance without a file.

@@ -67,7 +67,7 @@ final class ManifestReading {
     /// The position in `selected` of the next app.
     private var next = 0
     private var previous: ArraySlice<AppID>
-    private let previousTransient: [AppID: TransientInstance]
+    private var previousTransient: [AppID: TransientInstance]
     /// Whether an app has a process.
     private let isRunning: (AppID) -> Bool
     /// How many more instances without a file there may be.
@@ -256,7 +256,7 @@ final class ManifestReading {
     private func select() -> Bool {
         for id in unselected.prefix(Self.step) {
             let known = files.hasManifest(of: id) ? nil : previousTransient[id]
-            guard let paths = files.files(of: id) else {
+            guard let paths = known?.command == nil ? files.files(of: id) : [] else {
                 // It is kept until the core no longer knows it.
                 transient[id] = known
                 continue
@@ -309,7 +309,21 @@ final class ManifestReading {
         return !previous.isEmpty
     }
 
+    /// A command of `greenroomctl run` has no files.
+    private func readCommand(_ id: AppID, _ instance: TransientInstance, _ command: RunSettings) {
+        transient[id] = instance
+        switch parsing.parse(id, command) {
+        case .success(let manifest):
+            manifests[id] = SharedManifest(manifest, like: ids.last.flatMap { manifests[$0] })
+            ids.append(id)
+        case .failure(let problem): broken[id] = problem.description
+        }
+    }
+
     private func readApp(_ id: AppID, _ paths: [String]) {
+        if !files.hasManifest(of: id), let instance = previousTransient[id], let command = instance.command {
+            return readCommand(id, instance, command)
+        }
         let template = id.template.flatMap { templates[$0] }
         appFiles[id] = ManifestFiles(of: id, paths, in: folders, template: template)
         let isTransient = id.template != nil && !files.hasManifest(of: id)
@@ -361,8 +375,9 @@ final class ManifestReading {
     }
 
     /// An instance was created from what was read before.
-    func instanceWasCreated(_ id: AppID) {
+    func instanceWasCreated(_ id: AppID, _ instance: TransientInstance) {
         removed.remove(id)
+        previousTransient[id] = instance
         added.append(id)
     }
 
@@ -374,7 +389,7 @@ final class ManifestReading {
     private func readAdded() -> Bool {
         if let id = added.popFirst() {
             if manifests[id] != nil || broken[id] != nil || removed.contains(id) { return true }
-            if let paths = files.files(of: id) {
+            if let paths = previousTransient[id]?.command == nil ? files.files(of: id) : [] {
                 readApp(id, paths)
                 hasAdded = true
             } else {

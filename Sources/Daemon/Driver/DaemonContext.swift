@@ -50,6 +50,8 @@ final class DaemonContext {
     var nextSearchForWaiters = Duration.zero
     /// `nil`: not made yet.
     weak var launcher: RunLauncher?
+    /// `nil`: not made yet.
+    weak var relays: RelayServer?
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 

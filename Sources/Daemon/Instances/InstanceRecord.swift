@@ -5,6 +5,8 @@ import Manifest
 struct TransientInstance: Hashable {
     /// Whether its last valid manifest names sockets: then it is kept while an error disables it.
     var holdsSockets = false
+    /// Of a command of `greenroomctl run` (L54): it has no template either. `nil`: it is an instance of a template.
+    var command: RunSettings?
 }
 
 extension TransientInstance: SavedRecord {
@@ -12,6 +14,11 @@ extension TransientInstance: SavedRecord {
 
     mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.flag(1, &holdsSockets)
+        var name = command?.command
+        try coder.optional(2, &name)
+        var assignments = command?.assignments ?? []
+        try coder.list(3, &assignments, upTo: RunSettings.maximumAssignments)
+        command = name.map { RunSettings(command: $0, assignments: assignments) }
     }
 
     private static let prefix = "instance/"

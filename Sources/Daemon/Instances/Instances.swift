@@ -33,16 +33,19 @@ final class Instances {
 
     /// Creates an instance that the core does not know, and sends the request that asked for it. If the daemon dies meanwhile,
     /// the next one has both or none.
-    /// - Parameter request: sends the event.
-    func create(_ id: AppID, _ request: () -> Void) throws(InstanceProblem) {
+    /// - Parameters:
+    ///   - command: of `greenroomctl run`; `nil`: an instance of a template.
+    ///   - request: sends the event.
+    func create(_ id: AppID, command: RunSettings? = nil, _ request: () -> Void) throws(InstanceProblem) {
         let library = context.library
         // The core has removed it, and that is still to be performed.
-        let isBeingRemoved = library.transient[id] != nil && library.manifests[id] != nil
+        let isBeingRemoved = command == nil && library.transient[id] != nil && library.manifests[id] != nil
         let manifest: AppManifest
         if isBeingRemoved, let known = library.manifests[id] {
             manifest = known.value
         } else {
-            manifest = try library.instantiate(id)
+            manifest =
+                if let command { try library.instantiate(id, command: command) } else { try library.instantiate(id) }
             log("instance created", id)
         }
         registering.insert(id)

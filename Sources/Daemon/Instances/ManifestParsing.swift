@@ -22,6 +22,11 @@ struct ManifestParsing {
         return parseManifest(id: id, sources: protected, memory: memory, specifiers: specifiers)
     }
 
+    /// The manifest of a command of `greenroomctl run`.
+    func parse(_ id: AppID, _ command: RunSettings) -> Result<AppManifest, RunSettingsProblem> {
+        command.manifest(of: id, memory: memory, specifiers: specifiers)
+    }
+
     /// Parses greenroom.conf and its drop-ins.
     func parseConfiguration(_ sources: [SourceFile]) -> (ManagerConfiguration?, [Diagnostic]) {
         let (parsed, diagnostics) = Manifest.parseConfiguration(sources: sources, memory: memory)

@@ -45,7 +45,7 @@ final class FolderGuard {
 
     private var isIntact: Bool {
         let folders = context.folders
-        return program.lock.isInPlace && program.bus.isSocketInPlace && context.logbook.isInPlace
+        return program.lock.isInPlace && program.bus.isSocketInPlace && program.relays.isInPlace && context.logbook.isInPlace
             && exists(at: folders.notifySockets) && exists(at: folders.connections) && exists(at: folders.inboxes)
             && exists(at: folders.lastReceipts)
     }
@@ -80,6 +80,7 @@ final class FolderGuard {
         context.receipts.rewriteLastReceiptFiles()
         for run in context.runs.all { run.makeFilesAgain() }
         try program.bus.listenAgain()
+        if !program.relays.isInPlace { program.relays.listen() }
     }
 }
 

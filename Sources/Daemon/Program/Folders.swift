@@ -69,6 +69,8 @@ package struct Folders: Hashable, Sendable {
     }
 
     package var busSocket: String { runtime + "/bus" }
+    /// Where the relays of `greenroomctl run` connect (L54).
+    package var relaySocket: String { runtime + "/relay" }
     package var lock: String { runtime + "/lock" }
     package var notifySockets: String { runtime + "/notify" }
     package var connections: String { runtime + "/self" }

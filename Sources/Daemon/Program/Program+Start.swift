@@ -78,6 +78,7 @@ extension Program {
         enableSignals()
         service.started()
         try bus.joinBus(options, inhibitor, journal)
+        relays.listen()
         folderGuard = FolderGuard(self)
     }
 

@@ -39,6 +39,7 @@ final class Program {
     private(set) lazy var service = ControlService(driver: driver, context: context, daemon: self)
     private(set) lazy var bus = ControlBus(
         service: service, driver: driver, answers: answers, isReexecuted: descriptors.isReexecuted)
+    private(set) lazy var relays = RelayServer(service: service, answers: answers)
     private let answers = AnswerTable()
     private var signals: [EventSource] = []
     private let heapTrim: HeapTrim

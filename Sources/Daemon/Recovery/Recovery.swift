@@ -229,7 +229,9 @@ final class Recovery {
         if run.start != nil { return }
         if run.process != nil {
             run.checkFrozen()
-            return run.watchRecoveredProcess()
+            run.watchRecoveredProcess()
+            run.relay?.recovered()
+            return
         }
         if driver.core.hasExited(id) { run.waitUntilEmpty() } else { run.exited(.unknown, cpu: run.cpu) }
     }
@@ -253,6 +255,7 @@ extension RunController {
             transport.findPendingSignal()
         }
         if let hook = record.hook { adoptHook(hook) }
+        if let relay = record.relay { self.relay = RelayLink(relay, nil, of: self) }
         findEventFiles()
         persistRecord()
     }

@@ -27,6 +27,8 @@ struct RunRecord: Hashable {
     var hook: HookRecord?
     /// Of a frozen run: what is left of timeouts, which the daemon corrects before the thaw.
     var rests: KeptRests?
+    /// Of a command of `greenroomctl run`.
+    var relay: RelayRecord?
 
     init(app: AppID) { self.app = app }
 
@@ -43,6 +45,7 @@ struct RunRecord: Hashable {
         hook = run.hook?.record
         outputStart = run.context.output.start(of: run.id)
         rests = run.context.work.keptRests(of: run.id)
+        relay = run.relay?.record
     }
 
     static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
@@ -80,6 +83,7 @@ extension RunRecord: SavedRecord {
         try coder.optional(11, &outputStart)
         try coder.optional(12, &rests)
         try coder.optional(13, &hook)
+        try coder.optional(50, &relay)
     }
 }
 
@@ -105,6 +109,25 @@ extension HookRecord: SavedRecord {
     }
 
     var fault: String? { position >= 0 ? nil : "command \(position)" }
+}
+
+/// The relay of a command of `greenroomctl run`.
+struct RelayRecord: Hashable {
+    var pid: Int32
+    /// In clock ticks since boot.
+    var startTime: UInt64
+    /// Whether it has a terminal.
+    var hasTerminal = false
+}
+
+extension RelayRecord: SavedRecord {
+    static var blank: RelayRecord { RelayRecord(pid: 0, startTime: 0) }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &pid)
+        try coder.required(2, &startTime)
+        try coder.flag(3, &hasTerminal)
+    }
 }
 
 /// The status text of an app. It is only shown, so a text that is too long or not UTF-8 is cut off and repaired: the record

@@ -60,6 +60,11 @@ extension RunController {
                 self.exited(report)
                 return true
             }
+            self.relay?.drain()
+            if let status = self.relay?.exitStatus {
+                self.exited(status, cpu: .zero)
+                return true
+            }
             // A parent may take its time: process 1 of a container may reap every few seconds. If there is neither a zombie nor a
             // report by now, there will be no report. The kernel has the report once the zombie is gone, so it is asked afterwards.
             let isReaped = (try? ProcFS().stat(of: process.pid)) == nil

@@ -76,6 +76,8 @@ extension RunController {
         connections.drain()
         guard self.process === process else { return }
         context.ends.endWatch(of: id)
+        relay?.drain()
+        if let status = relay?.exitStatus { return exited(status, cpu: .zero) }
         guard let report = try? process.reap() else { return probeExitStatus(of: process) }
         exited(report)
     }

@@ -62,6 +62,8 @@ final class RunController {
     var adoptedProbe: Retry?
     /// The hook that runs (L57).
     var hook: HookRun?
+    /// Of a command of `greenroomctl run` (L54): the process that its caller waits for.
+    var relay: RelayLink?
     /// `Type=forking`: from the exit of the first process until the main process is known.
     var forking: Forking?
     /// For how long the run had got no processor when it got its last notice with a deadline. After a recovery: when it was
@@ -204,6 +206,7 @@ final class RunController {
                 attempt: attempt, memory: measurement?.footprint.bytes ?? 0, uncertainty: measurement?.uncertainty ?? 0)
         )
         if let measurement { context.footprints.measure(id, attempt: attempt, after: measurement) }
+        relay?.frozen()
     }
 
     private func endFreeze() {
@@ -216,6 +219,12 @@ final class RunController {
     /// Thaws all processes. If that fails there is no `thawed`, and the core ends the app at its deadline.
     func thaw(attempt: Int) {
         freezeProbe = nil
+        guard let relay else { return thawNow(attempt) }
+        relay.returnTerminal { [weak self] in self?.thawNow(attempt) }
+    }
+
+    private func thawNow(_ attempt: Int) {
+        if case .removed = end { return }
         // The core has ended it already: no duplicate may exist while the app runs.
         stopWatchingInput()
         do {
@@ -305,6 +314,7 @@ final class RunController {
         // While a duplicate exists, the peers of a killed process do not see its end.
         stopWatchingInput()
         endFreeze()
+        relay?.dropThaw()
         transport.discard()
         hook?.dropRest()
         context.steps.begin(.kill, of: app)
@@ -350,6 +360,7 @@ final class RunController {
         removePendingFiles()
         releaseMainProcess()
         releaseHook()
+        relay = nil
         connections.close()
         socket.close()
         // From now on nothing else counts what it has stored.

@@ -8,7 +8,7 @@ import Systemd
 /// Launches apps: prepares the run (user, folders, group, notify socket, environment), then starts it.
 final class RunLauncher {
     /// Exit statuses of systemd.exec(5) for what can fail before there is a process.
-    private enum Stage {
+    enum Stage {
         /// systemd has none: it fails before it creates a process.
         static let environment: Int32 = 1
         static let sockets: Int32 = 202
@@ -21,7 +21,7 @@ final class RunLauncher {
         static let fork: Int32 = 254
     }
 
-    private struct Failure: Error {
+    struct Failure: Error {
         var problem: SpawnProblem
         init(_ status: Int32, _ error: any Error) {
             problem = SpawnProblem(sentence: "\(error)", exitStatus: status)
@@ -53,6 +53,7 @@ final class RunLauncher {
     private func start(_ app: AppID, _ id: RunID, _ launch: Launch) throws {
         guard let shared = context.manifests[app] else { throw Problem("its manifest was removed") }
         let manifest = shared.value
+        if manifest.policy.isAttached { return try attach(app, id, shared) }
         let sockets = try step(Stage.sockets) { try context.sockets.passed(to: app) }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         let files = try step(Stage.environment) { try environmentFiles(manifest) }
@@ -98,7 +99,7 @@ final class RunLauncher {
         }
     }
 
-    private func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {
+    func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {
         do { return try body() } catch { throw Failure(status, error) }
     }
 
@@ -132,7 +133,7 @@ final class RunLauncher {
         return entries
     }
 
-    private func makeSocket(_ id: RunID, _ user: AppUser?) throws -> NotifySocket {
+    func makeSocket(_ id: RunID, _ user: AppUser?) throws -> NotifySocket {
         do {
             return try NotifySocket(id, in: context.notifySockets, owner: user?.owner)
         } catch {
@@ -172,7 +173,7 @@ final class RunLauncher {
     }
 
     /// Without its limits the app is launched nevertheless.
-    private func limitMemory(of enclosure: Enclosure, _ manifest: AppManifest) {
+    func limitMemory(of enclosure: Enclosure, _ manifest: AppManifest) {
         do {
             try enclosure.limitMemory(of: manifest)
         } catch {

@@ -169,6 +169,9 @@ package struct AppPolicy: Hashable, Sendable {
     /// It is an instance of a template that has no file of its own: a request has created it. It is removed once nothing is
     /// left of it.
     package var isTransient = false
+    /// Its process exists before the launch: a command of `greenroomctl run`, whose caller waits (L54). The launch is admitted at
+    /// once, and the end of its input wakes it at once.
+    package var isAttached = false
 
     /// L37: whether what it has is pushed out to swap after it was suspended.
     package var reclaim = Reclaim.automatic

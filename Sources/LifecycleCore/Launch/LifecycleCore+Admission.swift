@@ -30,10 +30,9 @@ extension LifecycleCore {
         if apps[index].sockets.wait?.isPostponed ?? false { queued.join(launchForClients(index, now)) }
         apps[index].sockets.wait?.isPostponed = false
         (apps[index].awaitsRequest, apps[index].isToRemove) = (false, false)
-        // A slot that became free in this event is for a launch that waits already.
-        if queued.launch.state == .foreground || hasLaunchSlot && launchQueue.count == 0 {
-            return beginLaunch(index, queued, now)
-        }
+        // A user waits for it. A slot that became free in this event is for a launch that waits already.
+        let isAwaited = queued.launch.state == .foreground || apps[index].policy.isAttached
+        if isAwaited || hasLaunchSlot && launchQueue.count == 0 { return beginLaunch(index, queued, now) }
         apps[index].life = .notRunning(NotRunning(queued: queued))
         touch(index)
     }

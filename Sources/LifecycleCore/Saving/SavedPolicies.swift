@@ -71,6 +71,7 @@ extension AppPolicy: SavedRecord {
         self.hooks = hooks ?? []
         try coder.flag(50, &hasTimers)
         try coder.field(60, &suspension, unless: .yes)
+        try coder.flag(70, &isAttached)
         try coder.field(80, &notifications, unless: [])
         try coder.field(100, &reclaim, unless: .automatic)
     }

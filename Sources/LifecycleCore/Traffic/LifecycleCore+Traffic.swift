@@ -137,8 +137,8 @@ extension LifecycleCore {
     private func isEnough(_ index: Int, _ input: Input) -> Bool {
         if input.isHalfFull { return true }
         guard apps[index].policy.wakesOnTraffic else { return false }
-        // No more follows after these bytes. An end alone need not be read soon.
-        if input.isEnd { return input.bytes > 0 }
+        // No more follows after these bytes. An end alone need not be read soon, unless a client waits for the end of the command.
+        if input.isEnd { return input.bytes > 0 || apps[index].policy.isAttached }
         switch input.kind {
         // Of datagrams the kernel says the size of the first one only.
         case .listener, .timer, .event, .epoll, .datagram: return true

@@ -1,0 +1,109 @@
+// The connection to greenroomd, and the terminal.
+#include "relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int relay_connect(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return -1;
+    strcpy(address.sun_path, path);
+    int socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (socket_ < 0)
+        return -1;
+    // Without waiting: a daemon whose backlog is full counts as none.
+    if (connect(socket_, (struct sockaddr *)&address, sizeof address) == 0)
+        return socket_;
+    close(socket_);
+    return -1;
+}
+
+bool relay_send(int socket_, const char *message, size_t length, int descriptor) {
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr aligned;
+    } control = {0};
+    struct iovec part = {(void *)message, length};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        header.msg_control = control.bytes;
+        header.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+    }
+    return sendmsg(socket_, &header, MSG_NOSIGNAL) == (ssize_t)length;
+}
+
+ssize_t relay_receive(int socket_, char *message, size_t size, int descriptors[2]) {
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr aligned;
+    } control;
+    struct iovec part = {message, size};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(socket_, &header, MSG_CMSG_CLOEXEC);
+    if (length < 0)
+        return errno == EAGAIN || errno == EINTR ? -1 : 0;
+    int received[2] = {-1, -1};
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            memcpy(received, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+    for (int i = 0; i < 2; i++) {
+        if (descriptors)
+            descriptors[i] = received[i];
+        else if (received[i] >= 0)
+            close(received[i]);
+    }
+    return length;
+}
+
+/// The first line of /proc/PID/cgroup that is of the unified hierarchy ("0::/…").
+static bool group_of(pid_t pid, char *group, size_t size) {
+    char path[32], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0)
+        return false;
+    text[length] = 0;
+    char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (!line)
+        return false;
+    line += *line == '\n';
+    snprintf(group, size, "%.*s", (int)strcspn(line, "\n"), line);
+    return true;
+}
+
+void terminal_take(struct relay *relay) {
+    if (relay->terminal < 0 || relay->held > 0)
+        return;
+    pid_t foreground = tcgetpgrp(relay->terminal);
+    if (foreground <= 0 || foreground == getpgrp())
+        return;
+    // Only a group of the command's own: a job of the shell that the relay is in the background of keeps the terminal.
+    char own[1024], other[1024];
+    if (!group_of(relay->child, own, sizeof own) || !group_of(foreground, other, sizeof other) || strcmp(own, other) != 0)
+        return;
+    // SIGTTOU is blocked, so the kernel permits it from the background.
+    if (tcsetpgrp(relay->terminal, getpgrp()) == 0)
+        relay->held = foreground;
+}
+
+void terminal_return(struct relay *relay) {
+    if (relay->held > 0 && tcgetpgrp(relay->terminal) == getpgrp())
+        tcsetpgrp(relay->terminal, relay->held);
+    relay->held = 0;
+}

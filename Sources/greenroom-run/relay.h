@@ -1,0 +1,57 @@
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/// The relay of `greenroomctl run` (L54). It starts COMMAND as its child in the caller's context, hands a pidfd to greenroomd, and
+/// waits: for the end of the command, for signals, for its own caller, and for the daemon. No byte of the command passes through it.
+///
+/// Usage: greenroom-run [--quiet] [--name NAME] [-p KEY=VALUE]… SOCKET… -- COMMAND…
+///
+/// SOCKET: where a greenroomd may listen; the first that accepts counts.
+/// Exit status: that of the command, 128 + n for signal n; 125: the relay itself failed, 126: the command cannot be executed, 127:
+/// there is no such command.
+
+enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+
+/// The mark by which a relay knows that it runs within another one.
+#define RELAY_MARK "GREENROOM_WITHIN_RUN"
+/// The longest message in either direction, in bytes.
+#define RELAY_LONGEST 8192
+
+struct relay {
+    bool quiet;
+    int socket;      // the daemon; -1: none
+    int freezer;     // cgroup.freeze of the command's group
+    int killer;      // cgroup.kill
+    int process;     // a pidfd of the command
+    int parent;      // a pidfd of the caller
+    int hang_up;     // the command's standard input, once the caller is gone
+    int signals;     // a signalfd
+    int terminal;    // the controlling terminal
+    pid_t child;
+    pid_t held;      // the process group of the command that was in the foreground of the terminal before the relay took it
+    long retry;      // milliseconds until the next attempt to find a daemon
+    char run[32];    // the number of the run, as the daemon gave it
+    const char *path; // of the daemon's socket
+    char **command;
+    sigset_t inherited;
+    bool ignores_children; // SIGCHLD was ignored
+};
+
+/// Connects to a daemon; -1 if none listens at the path.
+int relay_connect(const char *path);
+/// Sends a message, with a descriptor if that is not -1.
+bool relay_send(int socket, const char *message, size_t length, int descriptor);
+/// Receives a message, without its descriptors unless there is space for them: its length, 0 at the end, -1 if there is none.
+ssize_t relay_receive(int socket, char *message, size_t size, int descriptors[2]);
+
+/// While the command is frozen: makes the relay's own group the foreground group of the terminal, so that its signals arrive here.
+void terminal_take(struct relay *relay);
+/// Makes the command's group the foreground group again.
+void terminal_return(struct relay *relay);
+
+/// Waits until the command has ended, and returns the exit status of the relay.
+int relay_wait(struct relay *relay);

@@ -1,0 +1,191 @@
+// Waits: for the end of the command, for signals, for the caller, and for the daemon.
+#include "relay.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// Between two attempts to find a daemon: at first, and at most, in ms.
+static const long first_retry = 100, longest_retry = 5000;
+/// From SIGTERM to SIGKILL without a daemon, in ms: as long as the daemon waits by default (TerminateDeadlineSec=).
+static const long longest_end = 5000;
+
+static void tell(struct relay *relay, const char *message) {
+    if (relay->socket >= 0)
+        relay_send(relay->socket, message, strlen(message), -1);
+}
+
+/// Everything of the command runs again.
+static void thaw(struct relay *relay) {
+    terminal_return(relay);
+    // Also if the daemon has not said yet that it froze the group.
+    if (relay->freezer >= 0 && pwrite(relay->freezer, "0", 1, 0) < 0)
+        relay->freezer = -1;
+}
+
+/// The daemon is gone. The command runs, and the relay looks for the next daemon.
+static void daemon_gone(struct relay *relay) {
+    close(relay->socket);
+    relay->socket = -1;
+    thaw(relay);
+}
+
+static void find_daemon(struct relay *relay) {
+    relay->retry = relay->retry * 2 < longest_retry ? relay->retry * 2 : longest_retry;
+    int found = relay_connect(relay->path);
+    if (found < 0)
+        return;
+    char message[64];
+    int length = snprintf(message, sizeof message, "again%c%s", 0, relay->run);
+    if (!relay_send(found, message, (size_t)length + 1, relay->process)) {
+        close(found);
+        return;
+    }
+    relay->socket = found;
+}
+
+static void daemon_says(struct relay *relay) {
+    char message[RELAY_LONGEST];
+    ssize_t length = relay_receive(relay->socket, message, sizeof message, NULL);
+    if (length < 0)
+        return;
+    switch (length == 0 ? 0 : message[0]) {
+    // A daemon knows the run again.
+    case 'M': relay->retry = first_retry; break;
+    case 'F':
+        terminal_take(relay);
+        break;
+    // The daemon thaws the command after the answer.
+    case 'T':
+        terminal_return(relay);
+        tell(relay, "t");
+        break;
+    // Also a daemon that does not know the run: then it runs on without one.
+    case 0: daemon_gone(relay); break;
+    default: break;
+    }
+}
+
+/// The caller is gone, and so is the other end of standard input: nothing can use the command any more.
+static int end_all(struct relay *relay) {
+    // The daemon ends everything when this process has ended.
+    if (relay->socket >= 0)
+        return FAILED;
+    thaw(relay);
+    syscall(SYS_pidfd_send_signal, relay->process, SIGTERM, NULL, 0);
+    struct pollfd end = {relay->process, POLLIN, 0};
+    poll(&end, 1, (int)longest_end);
+    if (relay->killer >= 0 && pwrite(relay->killer, "1", 1, 0) < 0)
+        syscall(SYS_pidfd_send_signal, relay->process, SIGKILL, NULL, 0);
+    return FAILED;
+}
+
+/// The caller is gone. That alone is normal (`nohup`, `&`): the end of standard input counts, too.
+static void parent_gone(struct relay *relay) {
+    close(relay->parent);
+    relay->parent = -1;
+    relay->hang_up = (int)syscall(SYS_pidfd_getfd, relay->process, 0, 0);
+    struct stat status;
+    if (relay->hang_up >= 0
+        && (fstat(relay->hang_up, &status) < 0 || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))) {
+        close(relay->hang_up);
+        relay->hang_up = -1;
+    }
+}
+
+/// Stops as the command did, so that the caller's shell sees a stopped job.
+static void stop(int number) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    signal(number, SIG_DFL);
+    kill(getpid(), number);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+/// - Returns: the exit status of the relay; -1: the command has not ended.
+static int child_changed(struct relay *relay) {
+    siginfo_t change;
+    for (;;) {
+        memset(&change, 0, sizeof change);
+        // It stays a zombie until the daemon knows how it ended.
+        if (waitid(P_PID, (id_t)relay->child, &change, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0 || change.si_pid == 0)
+            return -1;
+        if (change.si_code != CLD_STOPPED && change.si_code != CLD_TRAPPED)
+            break;
+        waitid(P_PID, (id_t)relay->child, &change, WSTOPPED | WNOHANG);
+        if (change.si_code == CLD_STOPPED)
+            stop(change.si_status);
+    }
+    int status = change.si_code == CLD_EXITED ? (change.si_status & 0xff) << 8
+                                              : change.si_status | (change.si_code == CLD_DUMPED ? 0x80 : 0);
+    char message[32];
+    snprintf(message, sizeof message, "X%d", status);
+    tell(relay, message);
+    // The daemon ends what the command has left behind. Without one, and if it dies now, this does.
+    if (relay->socket < 0 && relay->killer >= 0 && pwrite(relay->killer, "1", 1, 0) < 0)
+        relay->killer = -1;
+    waitpid(relay->child, NULL, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/// Passes a signal on.
+static void signalled(struct relay *relay, const struct signalfd_siginfo *signal) {
+    int number = (int)signal->ssi_signo;
+    pid_t held = relay->held;
+    terminal_return(relay);
+    // It may be frozen.
+    tell(relay, "W");
+    // Signals of the terminal have reached the command already, unless the relay had taken the terminal.
+    if (signal->ssi_code == SI_KERNEL) {
+        if (held > 0)
+            kill(-held, number);
+    } else {
+        syscall(SYS_pidfd_send_signal, relay->process, number, NULL, 0);
+    }
+}
+
+int relay_wait(struct relay *relay) {
+    sigset_t all;
+    sigfillset(&all);
+    relay->retry = first_retry;
+    relay->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (relay->signals < 0)
+        return end_all(relay);
+    for (;;) {
+        struct pollfd ready[] = {
+            {relay->signals, POLLIN, 0},
+            {relay->socket, POLLIN, 0},
+            {relay->parent, POLLIN, 0},
+            {relay->hang_up, 0, 0},
+        };
+        int count = poll(ready, 4, relay->socket < 0 ? (int)relay->retry : -1);
+        if (count == 0)
+            find_daemon(relay);
+        if (count <= 0)
+            continue;
+        struct signalfd_siginfo signal;
+        while (read(relay->signals, &signal, sizeof signal) == sizeof signal) {
+            if (signal.ssi_signo != SIGCHLD) {
+                signalled(relay, &signal);
+                continue;
+            }
+            int status = child_changed(relay);
+            if (status >= 0)
+                return status;
+        }
+        if (ready[1].revents)
+            daemon_says(relay);
+        if (ready[2].revents)
+            parent_gone(relay);
+        if (ready[3].revents & (POLLHUP | POLLERR | POLLNVAL))
+            return end_all(relay);
+    }
+}
