@@ -100,25 +100,10 @@ package final class Enclosure {
         }
     }
 
-    /// Moves a process into the group. Processes that it has created before stay where they are.
-    /// - Returns: whether it is there now; false without cgroups, where a process cannot be moved.
-    package func take(_ process: Process) throws(SystemError) -> Bool {
-        guard case .cgroup(let leaf) = kind else { return false }
-        try leaf.write("\(process.pid)", to: "cgroup.procs")
-        // The pid may have been another process's meanwhile: then this one has ended.
-        return try contains(process.pid) && !process.isOver
-    }
-
-    /// `cgroup.freeze` and `cgroup.kill`, opened for writing: the kernel checks permissions at the open, so another process can write to
-    /// them. `nil` without cgroups.
-    package func openControls() throws(SystemError) -> [SharedDescriptor]? {
+    /// Opens a file of the group for writing, for another process: the kernel checks permissions at the open. `nil` without cgroups.
+    package func openControl(_ name: String) throws(SystemError) -> SharedDescriptor? {
         guard case .cgroup(let leaf) = kind else { return nil }
-        var opened: [SharedDescriptor] = []
-        for name in ["cgroup.freeze", "cgroup.kill"] {
-            opened.append(
-                SharedDescriptor(try openFile(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, in: leaf.folder)))
-        }
-        return opened
+        return SharedDescriptor(try openFile(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, in: leaf.folder))
     }
 
     /// Thaws all processes; in process-group mode also those that had stopped themselves.

@@ -1,9 +1,11 @@
-// Starts the command: greenroomd moves it into its group before it executes its program.
+// Starts the command in the group that greenroomd has made for it, or without greenroomd.
 #include "relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,20 +38,47 @@ static int execute_directly(struct relay *relay, const char *reason) {
     return execute(relay);
 }
 
-/// Creates the child, which waits until a byte arrives in the pipe.
-static bool start_child(struct relay *relay, int go[2]) {
+/// What the daemon gives a command.
+struct group {
+    int folder;  // of its control group
+    int members; // cgroup.procs
+};
+
+/// fork(2) into a control group, with a pidfd. In the group from its first moment on, so nothing has to be moved: the kernel takes some
+/// 10 ms for that.
+static pid_t fork_into(int folder, int *pidfd) {
+    struct clone_args arguments = {
+        .flags = CLONE_PIDFD | CLONE_INTO_CGROUP,
+        .pidfd = (uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = (uint64_t)folder,
+    };
+    return (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+}
+
+/// Creates the child in its group. It waits until a byte arrives in the pipe.
+static bool start_child(struct relay *relay, struct group *group, int go[2]) {
     if (pipe2(go, O_CLOEXEC) < 0)
         return false;
-    relay->child = fork();
+    relay->child = fork_into(group->folder, &relay->process);
+    bool is_inside = relay->child >= 0;
+    // In containers without clone3(2).
+    if (!is_inside)
+        relay->child = fork();
     if (relay->child < 0)
         return false;
     if (relay->child > 0) {
         close(go[0]);
-        relay->process = (int)syscall(SYS_pidfd_open, relay->child, 0);
+        close(group->folder);
+        close(group->members);
+        if (!is_inside)
+            relay->process = (int)syscall(SYS_pidfd_open, relay->child, 0);
         return relay->process >= 0;
     }
-    // With a terminal the command stays in the relay's group: signals of the terminal reach it as without the relay, and a shell
-    // sees one job. Without one a signal to the relay's group would arrive twice.
+    if (!is_inside && write(group->members, "0", 1) != 1)
+        _exit(FAILED);
+    // With a terminal the command stays in the relay's process group: signals of the terminal reach it as without the relay, and a
+    // shell sees one job. Without one a signal to the relay's group would arrive twice.
     if (relay->terminal < 0)
         setpgid(0, 0);
     close(go[1]);
@@ -67,7 +96,7 @@ static void drop_child(struct relay *relay, int go[2]) {
     close(relay->socket);
 }
 
-/// Asks the daemon to take the command over: words, each with a NUL, and a pidfd.
+/// Asks the daemon to take the command over: words, each with a NUL.
 static bool introduce(struct relay *relay, const char *name, char **settings, int count) {
     char message[RELAY_LONGEST];
     size_t length = 0;
@@ -81,28 +110,20 @@ static bool introduce(struct relay *relay, const char *name, char **settings, in
         memcpy(message + length, word, size);
         length += size;
     }
-    return relay_send(relay->socket, message, length, relay->process);
+    return relay_send(relay->socket, message, length, -1);
 }
 
-/// Waits for the daemon's answer. `M`: the command is in its group; `R`: the daemon cannot take it; `E`: the caller is to correct something.
-/// - Returns: its first letter; 0: there is none.
-static char await_answer(struct relay *relay, char *message, size_t size) {
+/// Waits for an answer of the daemon, a letter with what follows.
+/// - Returns: the letter; 0: there is no answer.
+static char await_answer(struct relay *relay, char *message, size_t size, int descriptors[2]) {
     struct pollfd answer = {relay->socket, POLLIN, 0};
     if (poll(&answer, 1, longest_answer) <= 0)
         return 0;
-    int descriptors[2];
     ssize_t length = relay_receive(relay->socket, message, size - 1, descriptors);
     if (length <= 0)
         return 0;
     message[length] = 0;
-    if (message[0] != 'M')
-        return message[0];
-    relay->freezer = descriptors[0];
-    relay->killer = descriptors[1];
-    if ((size_t)length > sizeof relay->run)
-        return 0;
-    memcpy(relay->run, message + 1, (size_t)length);
-    return descriptors[0] >= 0 && descriptors[1] >= 0 ? 'M' : 0;
+    return message[0];
 }
 
 /// Closes the standard streams: a copy of the command's would hide from others that it has closed its own.
@@ -115,26 +136,24 @@ static void leave_streams(void) {
         close(null);
 }
 
-static int run(struct relay *relay, const char *name, char **settings, int count) {
-    relay->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-    int go[2];
-    if (!start_child(relay, go)) {
+/// Starts the command in the group that the daemon has made for it.
+static int run_in(struct relay *relay, struct group *group) {
+    int go[2], controls[2];
+    char answer[RELAY_LONGEST];
+    setenv(RELAY_MARK, "1", 1);
+    if (!start_child(relay, group, go)) {
         say("cannot start a process", strerror(errno));
         return FAILED;
     }
-    char answer[RELAY_LONGEST];
-    bool is_sent = introduce(relay, name, settings, count);
-    switch (is_sent ? await_answer(relay, answer, sizeof answer) : 0) {
-    case 'M': break;
-    case 'R': drop_child(relay, go); return execute_directly(relay, answer + 1);
-    case 'E':
+    bool is_taken = relay_send(relay->socket, "P", 1, relay->process)
+        && await_answer(relay, answer, sizeof answer, controls) == 'M' && controls[0] >= 0 && controls[1] >= 0;
+    if (!is_taken) {
         drop_child(relay, go);
-        say("not started", answer + 1);
-        return FAILED;
-    default:
-        drop_child(relay, go);
-        return execute_directly(relay, is_sent ? "greenroomd does not answer" : "its settings are too long");
+        unsetenv(RELAY_MARK);
+        return execute_directly(relay, "greenroomd does not answer");
     }
+    relay->freezer = controls[0];
+    relay->killer = controls[1];
     relay->parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
     if (write(go[1], "", 1) != 1) {
         drop_child(relay, go);
@@ -144,6 +163,25 @@ static int run(struct relay *relay, const char *name, char **settings, int count
     close(go[1]);
     leave_streams();
     return relay_wait(relay);
+}
+
+static int run(struct relay *relay, const char *name, char **settings, int count) {
+    relay->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    char answer[RELAY_LONGEST];
+    int descriptors[2];
+    if (!introduce(relay, name, settings, count))
+        return execute_directly(relay, "its settings are too long");
+    switch (await_answer(relay, answer, sizeof answer, descriptors)) {
+    case 'G':
+        if (descriptors[0] < 0 || descriptors[1] < 0 || strlen(answer) > sizeof relay->run)
+            break;
+        strcpy(relay->run, answer + 1);
+        return run_in(relay, &(struct group){descriptors[0], descriptors[1]});
+    case 'R': return execute_directly(relay, answer + 1);
+    case 'E': say("not started", answer + 1); return FAILED;
+    default: break;
+    }
+    return execute_directly(relay, "greenroomd does not answer");
 }
 
 int main(int argc, char **argv) {
@@ -187,6 +225,5 @@ int main(int argc, char **argv) {
     }
     if (relay.socket < 0)
         return execute_directly(&relay, "no greenroomd takes commands");
-    setenv(RELAY_MARK, "1", 1);
     return run(&relay, name, settings, count);
 }

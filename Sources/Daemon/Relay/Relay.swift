@@ -12,7 +12,7 @@ final class Relay {
     /// In clock ticks since boot; 0: not known.
     let startTime: UInt64
     var hasTerminal = false
-    /// The command. It waits until `accept`.
+    /// The command.
     private(set) var process: Linux.Process?
     private let loop: EventLoop
     private let socket: SharedDescriptor
@@ -32,9 +32,10 @@ final class Relay {
 
     deinit { source = nil }
 
-    /// Calls `handler` with each message.
+    /// Calls `handler` with each message, instead of an earlier one.
     func begin(_ handler: @escaping ([UInt8]?) -> Void) {
         self.handler = handler
+        if source != nil { return }
         source = try? loop.addDescriptor(socket, events: .readable, kind: .controlClient) { [weak self] _ in
             TurnResult(self?.read() ?? true)
         }

@@ -19,6 +19,8 @@ final class RelayLink {
     private var processSource: EventSource?
     private var grace: Systemd.Timer?
     private var isGone = false
+    /// Whether the command is in the group.
+    private(set) var isAttached: Bool
     /// A thaw that waits until the relay has returned the terminal.
     private var thaw: (body: () -> Void, timer: Systemd.Timer?)?
     private var context: DaemonContext { run.context }
@@ -32,6 +34,7 @@ final class RelayLink {
     init(_ record: RelayRecord, _ connection: Relay?, of run: RunController) {
         self.record = record
         self.run = run
+        isAttached = connection == nil
         if let connection { connect(connection, answer: nil) }
     }
 
@@ -57,12 +60,32 @@ final class RelayLink {
         guard let message else { return gone() }
         let text = String(decoding: message.prefix { $0 != 0 }, as: UTF8.self)
         switch text.first {
+        case "P": if !isAttached { attach() }
         // How the command ended, as wait(2) encodes it.
         case "X": if let status = Int32(text.dropFirst()) { exitStatus = ExitStatus(EndStatus(waitStatus: status)) }
         case "W": wake()
         case "t": returned()
         default: break
         }
+    }
+
+    private func attach() {
+        guard let connection else { return }
+        isAttached = true
+        do {
+            try run.attach(connection)
+        } catch {
+            abandon("\(error)")
+        }
+    }
+
+    /// The command is not executed, or not in its group: nothing of it is left to be killed.
+    func abandon(_ sentence: String) {
+        connection?.close()
+        connection = nil
+        let run = run
+        run.abandonStart()
+        run.send(.spawnFailed(SpawnProblem(sentence: sentence, exitStatus: RunLauncher.Stage.cgroup)))
     }
 
     // MARK: The end of the relay
@@ -84,6 +107,7 @@ final class RelayLink {
 
     /// The relay has ended, or its connection. The command has the end of its input, and a moment to react to it.
     private func gone() {
+        if !isAttached { return abandon("its caller has ended") }
         (processSource, process) = (nil, nil)
         connection?.close()
         connection = nil

@@ -9,8 +9,14 @@ import Systemd
 /// Takes over commands of `greenroomctl run` (L54). Their relays connect to a socket of their own: only root and the daemon's user can
 /// reach it.
 ///
-/// A message is a word and its arguments, each with a NUL. `run`: a new command, `again`: one of the previous daemon's. Both have the
-/// pidfd of the command.
+/// Messages of a relay, words that each end in a NUL:
+///
+/// - `run`: a new command. The answer is `G` with the run's number, the folder of its group and cgroup.procs; `R`: it is executed
+///   without the daemon; `E`: it is not executed. Both have a sentence.
+/// - `P`, with a pidfd: the command is in the group. The answer is `M` with cgroup.freeze and cgroup.kill.
+/// - `again`: a command that the previous daemon had. The answer is `M`.
+/// - `X` with a number: how the command ended, as wait(2) encodes it. `W`: a signal has arrived, so the command is to be thawed.
+/// - `t`: the terminal is returned, as `T` asked for. Before, `F` has said that the command is frozen.
 final class RelayServer {
     private unowned let service: ControlService
     private let answers: AnswerTable
@@ -100,7 +106,9 @@ final class RelayServer {
         guard context.containment.mode.root != nil else {
             return relay.refuse("greenroomd has no control groups here, and cannot freeze it")
         }
-        guard relay.hasChild else { return relay.refuse("its process is not visible to greenroomd") }
+        guard relay.peer.pid > 0, relay.startTime > 0 else {
+            return relay.refuse("its process is not visible to greenroomd")
+        }
         guard !service.library.hasTemplate(Self.template) else {
             return relay.refuse("there is a template '\(Self.template)@', whose instances would have its name")
         }

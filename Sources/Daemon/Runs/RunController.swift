@@ -311,6 +311,7 @@ final class RunController {
 
     /// SIGKILL to all processes of the run, frozen or not.
     func kill() {
+        if let relay, !relay.isAttached { return relay.abandon("its process was not created in time") }
         // While a duplicate exists, the peers of a killed process do not see its end.
         stopWatchingInput()
         endFreeze()

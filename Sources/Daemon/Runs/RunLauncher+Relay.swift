@@ -20,9 +20,6 @@ extension RunLauncher {
     }
 
     private func attach(_ relay: Relay, _ app: AppID, _ id: RunID, _ manifest: SharedManifest) throws {
-        guard let process = relay.process, relay.hasChild else {
-            throw Failure(Stage.fork, Problem("its process has ended"))
-        }
         let inbox = Inbox(of: app, in: context.inboxes, owner: nil)
         try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
         let enclosure = try step(Stage.cgroup) { try context.containment.create(app: app.name, run: id.number) }
@@ -39,7 +36,7 @@ extension RunLauncher {
             context: context)
         context.runs.insert(run)
         do {
-            try run.attach(process, relay)
+            try run.offerGroup(to: relay)
         } catch {
             run.remove()
             throw Failure(Stage.cgroup, error)
@@ -48,20 +45,29 @@ extension RunLauncher {
 }
 
 extension RunController {
-    /// Moves the process of a command into the group, and lets it execute its program.
-    fileprivate func attach(_ process: Linux.Process, _ relay: Relay) throws {
-        self.relay = RelayLink(
-            RelayRecord(pid: relay.peer.pid, startTime: relay.startTime, hasTerminal: relay.hasTerminal), relay,
-            of: self)
-        isAdopted = true
+    /// Lets the relay create the process in the group. `attach` follows. To move a process takes the kernel some 10 ms, in which the
+    /// daemon would serve nobody.
+    fileprivate func offerGroup(to relay: Relay) throws {
+        let record = RelayRecord(pid: relay.peer.pid, startTime: relay.startTime, hasTerminal: relay.hasTerminal)
+        self.relay = RelayLink(record, relay, of: self)
         // Recorded before the group has a process, so the next daemon knows of it.
         persistRecord()
-        guard try enclosure.take(process), let controls = try enclosure.openControls() else {
-            throw Problem("its process cannot be moved into a control group")
+        guard let folder = enclosure.cgroupDescriptor, let members = try enclosure.openControl("cgroup.procs"),
+            relay.send("G\(id)", [folder, members])
+        else { throw Problem("its relay does not read") }
+    }
+
+    /// The process is in the group, and waits: it becomes the main process, and executes its program.
+    func attach(_ relay: Relay) throws {
+        guard let process = relay.process, relay.hasChild, try enclosure.contains(process.pid) else {
+            throw Problem("its process is not in its control group")
         }
+        isAdopted = true
         setMainProcess(process)
         try enclosure.started(process)
-        guard relay.send("M\(id)", controls) else { throw Problem("its relay does not read") }
+        guard let freezer = try enclosure.openControl("cgroup.freeze"),
+            let killer = try enclosure.openControl("cgroup.kill"), relay.send("M", [freezer, killer])
+        else { throw Problem("its relay does not read") }
         applyOOMClass()
         watchExit()
         send(.spawned(pid: process.pid))
