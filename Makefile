@@ -40,6 +40,7 @@ programs:
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-exporter
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-top
+	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-run
 
 libgreenroom: ## build the C library: .build/lib/libgreenroom.so.1
 	@packaging/build-libgreenroom .build/lib

@@ -104,7 +104,8 @@ let package = Package(
             ["LifecycleCore", "Manifest", "Posix", "Schedule", "Linux", "Systemd", "JSON", "Control", "Timeline"]),
         // The relay of `greenroomctl run` waits as long as the command runs: it is small, and loads no library.
         .executableTarget(
-            name: "greenroom-run", cSettings: cSettings, linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-executable"])]),
+            name: "greenroom-run", cSettings: cSettings,
+            linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-executable"])]),
         // A program of its own, so that greenroomctl does not load ncurses.
         program("greenroom-top", ["LifecycleCore", "Posix", "Linux", "Systemd", "Control", "CNcurses"]),
 
@@ -152,7 +153,8 @@ let package = Package(
                 "Daemon", "Idleness", "LifecycleCore", "LoopPolicy", "Posix", "Linux", "Systemd", "JSON", "Control",
                 "Manifest", "Metrics", "Reports", "Timeline",
                 "greenroomd",
-                "greenroomctl", "greenroom-exporter", "greenroom-top", "greenroom-run", "greenroom-testapp", "greenroom-reader",
+                "greenroomctl", "greenroom-exporter", "greenroom-top", "greenroom-run", "greenroom-testapp",
+                "greenroom-reader",
                 "greenroom-contract",
                 "greenroom-chaos",
                 "TestKit",

@@ -96,7 +96,7 @@ package enum SourceKind: CaseIterable, Sendable {
             rate: "once a launch, and launches are admitted (L52)", turn: "one event"),
         Row(
             .controlListener, by: "root, the daemon's user",
-            rate: "1,280 connections (BusServer.Limits)", turn: "one connection"),
+            rate: "1,280 connections (BusServer.Limits), 1,280 relays (RelayServer)", turn: "one connection"),
         Row(
             .controlClient, by: "root, the daemon's user; every user through the message bus",
             rate: "not bounded: the level's budget", turn: "one message"),

@@ -22,7 +22,8 @@ package struct RunSettings: Hashable, Sendable {
         (
             "Lifecycle",
             [
-                "IdleSec", "IdleCPU", "KeepAwake", "RequestSec", "PulseSec", "Timers", "Suspend", "TerminateDeadlineSec",
+                "IdleSec", "IdleCPU", "KeepAwake", "RequestSec", "PulseSec", "Timers", "Suspend",
+                "TerminateDeadlineSec",
                 "BackgroundCPU", "BackgroundCPULimit", "BackgroundCPUSec",
             ]
         ),
@@ -39,7 +40,8 @@ package struct RunSettings: Hashable, Sendable {
     package func manifest(
         of id: AppID, memory: UInt64?, specifiers: SpecifierValues
     ) -> Result<AppManifest, RunSettingsProblem> {
-        var text = "[App]\nExecStart=/bin/false\nRole=worker\n[Lifecycle]\nBackgroundCPU=ignore\nTerminateSuspended=notify\n"
+        var text =
+            "[App]\nExecStart=/bin/false\nRole=worker\n[Lifecycle]\nBackgroundCPU=ignore\nTerminateSuspended=notify\n"
         guard assignments.count <= Self.maximumAssignments else {
             return .failure(RunSettingsProblem("-p: more than \(Self.maximumAssignments) settings"))
         }

@@ -148,9 +148,12 @@ static int run_in(struct relay *relay, struct group *group) {
     bool is_taken = relay_send(relay->socket, "P", 1, relay->process)
         && await_answer(relay, answer, sizeof answer, controls) == 'M' && controls[0] >= 0 && controls[1] >= 0;
     if (!is_taken) {
+        // It waits until the pipe is closed, unless it could not enter the group.
+        bool has_ended = waitpid(relay->child, NULL, WNOHANG) == relay->child;
         drop_child(relay, go);
         unsetenv(RELAY_MARK);
-        return execute_directly(relay, "greenroomd does not answer");
+        return execute_directly(
+            relay, has_ended ? "it may not enter the control groups of greenroomd" : "greenroomd does not answer");
     }
     relay->freezer = controls[0];
     relay->killer = controls[1];

@@ -10,7 +10,7 @@ extension Session {
         sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
         sheet.add("Error", app.error, .red)
         sheet.add("Manifest", app.files.map { escaped($0) })
-        sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient : "") })
+        sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient(app) : "") })
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
         sheet.add("Stored", app.storedBytes.map { "\(formattedSize($0)) for its next launch" })
@@ -30,7 +30,12 @@ extension Session {
         return screen.paint(app.mark, style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
     }
 
-    private static let transient = " (the instance has no file: it is removed when nothing of it is left)"
+    private static func transient(_ app: AppStatus) -> String {
+        // The template of commands has no files.
+        app.template == "run@" && app.files.isEmpty
+            ? " (a command of 'greenroomctl run': it ends with its caller)"
+            : " (the instance has no file: it is removed when nothing of it is left)"
+    }
 
     private func memoryParts(_ app: AppStatus) -> String {
         guard let resident = app.residentBytes, let swapped = app.swappedBytes else { return "" }

@@ -96,6 +96,7 @@ _greenroomctl() {
         enable | disable) words+=' --now --config' ;;
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
+        run) words+=' --property --name --quiet' ;;
         top) words+=' --interval --sort --batch --count' ;;
         plot) words+=' --svg --html --perfetto --since --file' ;;
         replay) words+=' --jetsam-order' ;;
@@ -108,7 +109,7 @@ _greenroomctl() {
         esac
     else
         local verbs='list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt
-            resume terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help'
+            resume terminate restart push send open run enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
         list | status | explain | show | is-active | idle | list-timers | cat | receipts | log | watch | plot | savings | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;

@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt resume \
-    terminate restart push send open enable disable pressure init edit verify reload reexec doctor app help
+    terminate restart push send open run enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -54,6 +54,7 @@ complete -c greenroomctl -n $none -a top -d 'Show all apps live, and act on one 
 complete -c greenroomctl -n $none -a plot -d 'Draw what was recorded'
 complete -c greenroomctl -n $none -a savings -d 'Show how long apps slept, and what woke them'
 complete -c greenroomctl -n $none -a replay -d 'Show which apps were killed for memory, and which others would have been'
+complete -c greenroomctl -n $none -a run -d 'Run a command that sleeps while it has nothing to do'
 complete -c greenroomctl -n $none -a launch -d 'Launch an app'
 complete -c greenroomctl -n $none -a activate -d 'Bring an app to the foreground'
 complete -c greenroomctl -n $none -a background -d 'Move an app to the background'
@@ -114,6 +115,9 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l full -d 'Cut, 
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
 complete -c greenroomctl -n '__fish_seen_subcommand_from status idle' -s v -l verbose -d 'Show details'
+complete -c greenroomctl -n '__fish_seen_subcommand_from run' -s p -l property -x -d 'Set a setting of greenroom.app(5)'
+complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l name -x -d 'The app is run@NAME'
+complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l quiet -d 'Do not warn'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l interval -x -d 'Ask for sizes and counters this often'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l sort -x -a 'state name memory swapped cpu wakes left' -d 'Sort by'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l batch -d 'Print a table instead of a screen'

@@ -76,6 +76,7 @@ _greenroomctl() {
         'push:send a push notification'
         'send:send a notification'
         'open:open a URL'
+        'run:run a command that sleeps while it has nothing to do'
         'enable:give instances of templates a file'
         'disable:remove the files that enable has made'
         'pressure:show or simulate the memory level'
@@ -108,6 +109,10 @@ _greenroomctl() {
             _arguments $common '--interval=[ask for sizes and counters this often]:time' \
                 '--sort=[sort by]:key:(state name memory swapped cpu wakes left)' \
                 '--batch[print a table instead of a screen]' '--count=[print so many tables]:number'
+            ;;
+        run)
+            _arguments $common '*'{-p,--property=}'[set a setting of greenroom.app(5)]:KEY=VALUE' '--name=[the app is run@NAME]:name' \
+                '--quiet[do not warn]' '*::command:_normal'
             ;;
         receipts)
             _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'

@@ -45,7 +45,8 @@ final class FolderGuard {
 
     private var isIntact: Bool {
         let folders = context.folders
-        return program.lock.isInPlace && program.bus.isSocketInPlace && program.relays.isInPlace && context.logbook.isInPlace
+        return program.lock.isInPlace && program.bus.isSocketInPlace && program.relays.isInPlace
+            && context.logbook.isInPlace
             && exists(at: folders.notifySockets) && exists(at: folders.connections) && exists(at: folders.inboxes)
             && exists(at: folders.lastReceipts)
     }

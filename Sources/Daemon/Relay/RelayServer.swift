@@ -24,6 +24,7 @@ final class RelayServer {
     private var socket: SharedDescriptor?
     private var source: EventSource?
     private var file: FileStamp?
+    private var timer: Systemd.Timer?
     /// Those that have no run yet, by their numbers.
     private var waiting: [Int: Relay] = [:]
     /// Those whose launch the core decides on.
@@ -34,6 +35,7 @@ final class RelayServer {
     static let template = "run"
     /// The most commands at a time. Each has a connection, and a process of the caller that waits.
     static let maximumCommands = 1024
+    private static let pauseTime = Duration.milliseconds(100)
     /// The most relays that have connected and have no run yet.
     private static let maximumWaiting = 256
 
@@ -68,8 +70,9 @@ final class RelayServer {
         guard let socket else { return true }
         switch UnixSocket.accept(on: socket.descriptor) {
         case .none: return false
-        // The relay has its own timeout.
-        case .outOfDescriptors: return false
+        case .outOfDescriptors:
+            pause()
+            return true
         case .connection(let connection):
             guard waiting.count < Self.maximumWaiting, let peer = try? PeerCredentials(ofSocket: connection) else {
                 return true
@@ -84,6 +87,13 @@ final class RelayServer {
             }
             return true
         }
+    }
+
+    /// Until descriptors are free again. Relays that wait too long execute their commands directly.
+    private func pause() {
+        source?.isEnabled = false
+        timer = try? service.loop.makeTimer(kind: .controlTimer) { [weak self] _ in self?.source?.isEnabled = true }
+        timer?.arm(at: service.loop.now() + Self.pauseTime)
     }
 
     // MARK: Introduction

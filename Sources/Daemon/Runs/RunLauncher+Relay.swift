@@ -46,7 +46,7 @@ extension RunLauncher {
 
 extension RunController {
     /// Lets the relay create the process in the group. `attach` follows. To move a process takes the kernel some 10 ms, in which the
-    /// daemon would serve nobody.
+    /// daemon would serve no other client.
     fileprivate func offerGroup(to relay: Relay) throws {
         let record = RelayRecord(pid: relay.peer.pid, startTime: relay.startTime, hasTerminal: relay.hasTerminal)
         self.relay = RelayLink(record, relay, of: self)

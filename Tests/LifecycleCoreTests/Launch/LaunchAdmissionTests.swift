@@ -65,6 +65,18 @@ struct LaunchAdmissionTests {
         #expect(harness.receipts.isEmpty)
     }
 
+    @Test("the launch of a command whose caller waits is admitted at once, and occupies a slot (L52, L54)")
+    func attached() {
+        let harness = makeHarness()
+        harness.behave("run@cat") { $0.launching = .executes }
+        harness.register("run@cat") { ($0.role, $0.isAttached, $0.readiness) = (.worker, true, .notified) }
+        harness.handle(.started)
+        harness.request("run@cat", .launch(.background, reason: .user, url: nil))
+        #expect(harness.state("run@cat") == .launching)
+        becomeReady(harness, "mail")
+        #expect(waiting(harness) == ["maps", "music", "notes"])
+    }
+
     @Test("without LaunchesAtOnce= no launch waits (L52)")
     func unlimited() {
         let harness = makeHarness(atOnce: nil)

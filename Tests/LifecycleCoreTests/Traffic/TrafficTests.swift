@@ -188,6 +188,25 @@ struct TrafficTests {
         #expect(wakes == (0..<310).map { min(.milliseconds(33 * $0), .seconds(10)) })
     }
 
+    @Test("the end of its input wakes a command of run at once, however many others end (L50, L54)")
+    func endOfCommands() {
+        let names = (0..<20).map { "run@cat-\($0)" }
+        let harness = Harness()
+        for name in names {
+            harness.register(name) { ($0.role, $0.wakesOnTraffic, $0.isAttached) = (.worker, true, true) }
+            harness.launch(name)
+        }
+        harness.advance(.seconds(10))
+        for name in names {
+            #expect(harness.state(name) == .suspended)
+            let run = harness.run(name)
+            let attempt = harness.core.freezeAttempt(ofSuspended: run) ?? 0
+            let end = Input(kind: .pipe, pid: 101, descriptor: 0, bytes: 0, isEnd: true)
+            harness.handle(.run(run, .inputArrived(attempt: attempt, end)))
+            #expect(harness.state(name) == .background)
+        }
+    }
+
     @Test(
         "any app is woken for a moment when the buffer of a local peer is more than half full; that time is limited (L50, L53)"
     )

@@ -1,0 +1,125 @@
+import Glibc
+import JSON
+import Linux
+import Posix
+import Systemd
+import TestKit
+import Testing
+
+/// Commands of `greenroomctl run`, as their callers see them.
+@Suite("greenroomctl run", .enabled(if: geteuid() == 0, "needs control groups"))
+struct RunTests {
+    @Test("the exit status is that of the command, with a daemon, without one, and within another run (L54)")
+    func exitStatus() throws {
+        let daemon = try TestDaemon()
+        let commands: [(command: String, status: Int32)] = [
+            ("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137),
+            ("ulimit -c 0; kill -SEGV $$", 139), ("kill -INT $$", 130), ("exec /nosuch", 127),
+            ("exec /etc/passwd", 126),
+        ]
+        for (command, status) in commands {
+            let client = try RunClient(daemon, ["sh", "-c", command])
+            #expect(try client.end() == .exited(status), "\(command)")
+        }
+        for options in [[], ["--quiet"]] {
+            #expect(try RunClient(daemon, ["/nosuch"], options: options).end() == .exited(127))
+            #expect(try RunClient(daemon, ["/etc/passwd"], options: options).end() == .exited(126))
+            #expect(try RunClient(daemon, ["/nosuch"], options: options, runtime: "/nosuch").end() == .exited(127))
+        }
+        let inner = try RunClient(daemon, ["sh", "-c", "exit 4"], variables: ["GREENROOM_WITHIN_RUN=1"])
+        #expect(try inner.end() == .exited(4))
+        #expect(daemon.errors.contains("it runs within another 'greenroomctl run'"))
+        let alone = try RunClient(daemon, ["sh", "-c", "exit 5"], options: ["--quiet"], runtime: "/nosuch")
+        #expect(try alone.end() == .exited(5))
+        let wrong = try RunClient(daemon, ["true"], options: ["-p", "IdleSec=soon"])
+        #expect(try wrong.end() == .exited(125))
+        #expect(daemon.errors.contains("not started: -p IdleSec=: invalid value 'soon'"))
+        try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
+        let receipts = try daemon.receipts("run@sh").compactMap { $0["exitStatus"]?.integerValue }
+        #expect(receipts.contains(3) && receipts.contains(127), "\(receipts)")
+    }
+
+    @Test("a command sleeps while it has nothing to do, its input wakes it, and no byte is lost (L54, L51)")
+    func sleeps() throws {
+        let daemon = try TestDaemon()
+        let client = try RunClient(daemon, ["cat"], options: RunClient.soon + ["--name", "echo"])
+        try client.exchange("one")
+        try daemon.waitUntilWatched("run@echo")
+        #expect(try daemon.frozen("run@echo"))
+        // More than a pipe holds: the command waits for its reader.
+        let all = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+        for start in stride(from: 0, to: all.count, by: all.count / 4) {
+            let piece = Array(all[start..<start + all.count / 4])
+            for part in stride(from: 0, to: piece.count, by: 32_768) {
+                let bytes = Array(piece[part..<min(part + 32_768, piece.count)])
+                try client.write(bytes)
+                #expect(try client.bytes(bytes.count) == bytes)
+            }
+            if start < all.count / 2 { try daemon.waitUntil("run@echo", is: "suspended") }
+        }
+        try daemon.waitUntil("run@echo", is: "suspended")
+        client.closeInput()
+        #expect(try client.end() == .exited(0))
+    }
+
+    @Test("when the caller is killed, all processes of the command end, with and without SIGTERM (L54)")
+    func callerKilled() throws {
+        let daemon = try TestDaemon()
+        let program = "trap '' TERM; setsid sleep 1000 & echo ready; while read line; do echo $line; done; sleep 1000"
+        let options = RunClient.soon + ["-p", "TerminateDeadlineSec=100ms"]
+        for command in [["sh", "-c", program], ["sh", "-c", "echo ready; exec cat"]] {
+            let client = try RunClient(daemon, command, options: options + ["--name", "victim"])
+            #expect(try client.line() == "ready")
+            try daemon.waitUntil("run@victim", is: "suspended")
+            try client.process.signal(SIGKILL)
+            try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
+            #expect(!daemon.isPopulated(command: "run@victim"))
+        }
+    }
+
+    @Test("SIGTERM to what the caller has started reaches the command, also while it sleeps (L54)")
+    func signals() throws {
+        let daemon = try TestDaemon()
+        let program = "trap 'echo caught; exit 9' TERM; echo ready; while :; do read line; done"
+        let client = try RunClient(daemon, ["bash", "-c", program])
+        #expect(try client.line() == "ready")
+        try daemon.waitUntil("run@bash", is: "suspended")
+        try client.process.signal(SIGTERM)
+        #expect(try client.line() == "caught")
+        #expect(try client.end() == .exited(9))
+    }
+
+    @Test("the command has the caller's environment, closed streams and ignored signals (L54)")
+    func context() throws {
+        let daemon = try TestDaemon()
+        let variables = ["A=1", "B=two words"]
+        let client = try RunClient(daemon, ["env"], variables: variables)
+        let lines = String(decoding: try client.bytes(), as: UTF8.self).split(separator: "\n").map(String.init).sorted()
+        #expect(lines == (variables + ["GREENROOM_WITHIN_RUN=1", "HOME=/", "PATH=/usr/bin:/bin"]).sorted())
+        let control = "\(TestDaemon.binaries)/greenroomctl --runtime \(daemon.runtime) run"
+        for prefix in ["", control + " --quiet -- "] {
+            let script =
+                "\(prefix)sh -c 'test ! -e /proc/self/fd/0; echo $?' <&-; trap '' CHLD; "
+                + "\(prefix)grep SigIgn /proc/self/status"
+            let client = try RunClient(daemon, ["bash", "-c", script], options: ["--quiet"], runtime: "/nosuch")
+            #expect(try client.line() == "0")
+            // SIGCHLD is number 17.
+            #expect(UInt64(try client.line().suffix(16), radix: 16).map { $0 & 1 << 16 != 0 } == true)
+        }
+    }
+
+    @Test("a reload keeps the settings of a command, and names are not used twice (L54)")
+    func reload() throws {
+        let daemon = try TestDaemon()
+        let first = try RunClient(daemon, ["cat"], options: RunClient.soon + ["--name", "mine"])
+        let second = try RunClient(daemon, ["cat"], options: RunClient.soon + ["--name", "mine"])
+        try first.exchange("a")
+        try second.exchange("b")
+        #expect(try daemon.listed().sorted() == ["run@mine", "run@mine-2"])
+        #expect(try daemon.reload().isEmpty)
+        try first.exchange("c")
+        try daemon.waitUntil("run@mine", is: "suspended")
+        #expect(try daemon.status("run@mine")["name"]?.stringValue == "cat")
+        #expect(daemon.failure("Launch", [.string("run@other"), .dictionary([])]) == "UnknownApp")
+    }
+}
