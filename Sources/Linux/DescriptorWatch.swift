@@ -65,6 +65,9 @@ package final class DescriptorWatch {
     package var knownSocket: (UInt64) -> KnownSocket? = { _ in nil }
     /// Timer descriptors with which the app waits in ticks: they do not wake it.
     package var ignoredTimers: Set<TimerTick> = []
+    /// The end of a stream that arrived before the watch, and after the freeze before, is input too: the caller of a command closes the
+    /// command's input and waits for it to end (L54). Other programs may have connections that were shut down from the start.
+    package var wakesOnEnds = false
     /// Examines sockets and pipes; made at the first use.
     var helper: HelperThread?
     var epoll: Epoll?
@@ -390,6 +393,8 @@ package final class DescriptorWatch {
     func recordLeft(_ bytes: UInt64, in duplicate: WatchedDescriptor) { left.bytes[duplicate.inode] = bytes }
 
     func recordLeft(_ event: EventDescriptor) { left.events.insert(event) }
+
+    func recordEnd(of duplicate: WatchedDescriptor) { left.ends.insert(duplicate.inode) }
 
     /// Counts descriptors that are not watched.
     func count(_ what: String, _ problem: Problem, _ number: Int = 1) {

@@ -7,10 +7,12 @@ package struct LeftInput: Hashable, Sendable {
     var bytes: [UInt64: UInt64] = [:]
     /// Event descriptors that were readable (eventfd(2)).
     var events: Set<EventDescriptor> = []
+    /// The inodes of pipes and sockets whose end had arrived (`DescriptorWatch.wakesOnEnds`).
+    var ends: Set<UInt64> = []
 
     package init() {}
 
-    package var isEmpty: Bool { bytes.isEmpty && events.isEmpty }
+    package var isEmpty: Bool { bytes.isEmpty && events.isEmpty && ends.isEmpty }
 }
 
 /// An event descriptor of a process. The kernel does not tell whether two of them are of the same file.

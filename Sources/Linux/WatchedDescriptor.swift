@@ -210,6 +210,7 @@ extension DescriptorWatch {
         let asked: EpollEvents = [.readable, .writable, .readHangUp]
         let now = EpollEvents(rawValue: clinux_poll_now(number, asked.rawValue))
         duplicate.hadEnd = !now.isDisjoint(with: .ends)
+        recallEnd(&duplicate)
         duplicate.hadInput = now.contains(.readable)
         if !onlyPeers, !now.contains(.writable) {
             // The app finds space again, or its connection is established.
@@ -237,6 +238,7 @@ extension DescriptorWatch {
             recall(&duplicate)
         }
         duplicate.hadEnd = !now.isDisjoint(with: .ends)
+        recallEnd(&duplicate)
         duplicate.hadInput = item.canRead && now.contains(.readable)
         if isFull, !onlyPeers {
             duplicate.isBlocked = true
@@ -245,5 +247,12 @@ extension DescriptorWatch {
         let isOwn = item.device == 0 && writtenPipes.contains(item.inode)
         duplicate.isSilent = (isOwn || duplicate.hadEnd) && !duplicate.isBlocked
         return .watched(duplicate)
+    }
+
+    /// Whether an end that has arrived is new. Once it was there at a freeze, the program has left it.
+    private func recallEnd(_ duplicate: inout WatchedDescriptor) {
+        guard wakesOnEnds, duplicate.hadEnd, duplicate.inode != 0 else { return }
+        recordEnd(of: duplicate)
+        duplicate.hadEnd = leftBefore.ends.contains(duplicate.inode)
     }
 }

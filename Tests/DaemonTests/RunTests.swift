@@ -35,7 +35,7 @@ struct RunTests {
         #expect(try wrong.end() == .exited(125))
         #expect(daemon.errors.contains("not started: -p IdleSec=: invalid value 'soon'"))
         try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
-        let receipts = try daemon.receipts("run@sh").compactMap { $0["exitStatus"]?.integerValue }
+        let receipts = try daemon.receipts("").compactMap { $0["exitStatus"]?.integerValue }
         #expect(receipts.contains(3) && receipts.contains(127), "\(receipts)")
     }
 

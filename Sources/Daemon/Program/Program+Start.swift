@@ -65,6 +65,8 @@ extension Program {
     private func finishStart(recovered count: Int?) throws {
         let inhibitor = descriptors.take(RecoveredDescriptors.inhibitor)
         descriptors.removeUnused(from: context.store)
+        // Before clients are notified that the daemon is ready. Relays are served in later turns.
+        relays.listen()
         logStart(recovered: count)
         // If the service manager cannot be notified, the daemon still serves its apps.
         do { _ = try ServiceManager.notify(.ready) } catch { journal.logWarning("\(error)") }
@@ -78,7 +80,6 @@ extension Program {
         enableSignals()
         service.started()
         try bus.joinBus(options, inhibitor, journal)
-        relays.listen()
         folderGuard = FolderGuard(self)
     }
 

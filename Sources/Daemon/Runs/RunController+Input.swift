@@ -23,6 +23,7 @@ extension RunController {
                 fullnessMattersBelow: manifest.policy.wakeThreshold.bytes, leftBefore: leftInput.before(attempt),
                 limit: budget.limit(with: socket.closer), cgroup: enclosure.cgroupID, budget: budget,
                 closer: socket.closer, owner: app.name, ignoredSocket: connections.path)
+            watch.wakesOnEnds = manifest.policy.isAttached
             let input = RunInput(watch, of: self, attempt: attempt)
             self.input = input
             input.begin()
