@@ -38,6 +38,8 @@ package struct WorkBaseline {
     private var waits = WaitHistory()
     private var pipes: Set<UInt64> = []
     private var transfers: Transfers?
+    /// How much read(2) had returned at the last look; `nil`: that is not known.
+    private var received: UInt64?
     /// When something was last read from pipes of others, or written.
     private var transferred: Duration?
     /// When a connection that the app had made was last found to be gone.
@@ -65,6 +67,7 @@ package struct WorkBaseline {
         // The counters of this look were not asked for.
         if countsTraffic, !wasCounted { work.traffic = .zero }
         processes = findings.processes
+        received = findings.transfers.received
         lastLook = findings.began
         looks += 1
         return work
@@ -75,6 +78,9 @@ package struct WorkBaseline {
         var work = WorkMeasurement(cpu: findings.cpu)
         work.waits = waits.judge(findings.threads, at: findings.began, idleTime: idleTime, isFrozen: true)
         work.detail = findings.text(of: work.waits)
+        // A thread that the freeze has stopped at the end of read(2) looks as if it waited there. What it has read would lie until
+        // something else arrives.
+        if let received, received != findings.transfers.received, work.waits.work == nil { work.waits.work = .running }
         keptRests = waits.timedWaits.filter { $0.wait.keepsRest }.compactMap { thread, wait in
             findings.processOf[thread].map { KeptRest(process: $0, thread: thread, wait: wait) }
         }
@@ -88,6 +94,7 @@ package struct WorkBaseline {
         processes = Set(members.processes)
         waits.begin(at: now)
         keptRests = []
+        received = nil
         var work = WorkMeasurement(cpu: members.cpu)
         work.isBrief = true
         work.unsent = lastUnsent

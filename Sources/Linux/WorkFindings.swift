@@ -94,6 +94,8 @@ enum FoundSocket {
 struct Transfers: Equatable {
     var calls: UInt64 = 0
     var written: UInt64 = 0
+    /// Bytes that read(2) and similar have returned.
+    var received: UInt64 = 0
 }
 
 /// What an app has to do, as one look found it in comparison with the look before.

@@ -30,7 +30,6 @@ package final class WorkLook {
     /// The ends of pipes that the app has: a pipe with both ends in the app carries nothing from outside.
     private var readEnds: Set<UInt64> = []
     private var writeEnds: Set<UInt64> = []
-    private let countsTraffic: Bool
     private let reader: ThreadReader
     private var kinds: [UInt64: SocketKind] = [:]
     private let ownNamespace: String?
@@ -55,7 +54,6 @@ package final class WorkLook {
         proc: ProcFS = ProcFS()
     ) {
         self.isFrozen = isFrozen
-        countsTraffic = baseline.countsTraffic
         reader = ThreadReader(proc: proc, clocks: clocks, now: now)
         let processes = members.processes.prefix(Self.mostProcesses)
         var findings = WorkFindings(began: now, processes: members.processes, cpu: members.cpu)
@@ -128,7 +126,7 @@ package final class WorkLook {
                 self.folder = SharedDescriptor(
                     try Descriptor.open("\(self.proc.root)/\(pid)/fd", O_RDONLY | O_DIRECTORY))
             }
-            if countsTraffic { try permitted { () throws(SystemError) in try self.countTransfers(of: pid) } }
+            try permitted { () throws(SystemError) in try self.countTransfers(of: pid) }
             return true
         }
         let listed = try nextDescriptors(folder.raw, process: 0, table: 0)
@@ -196,6 +194,7 @@ package final class WorkLook {
         guard let bytes = try proc.read("io", of: pid) else { return }
         findings.transfers.calls &+= (flatKeyed(bytes, "syscr:") ?? 0) &+ (flatKeyed(bytes, "syscw:") ?? 0)
         findings.transfers.written &+= flatKeyed(bytes, "wchar:") ?? 0
+        findings.transfers.received &+= flatKeyed(bytes, "rchar:") ?? 0
     }
 
     // MARK: Threads

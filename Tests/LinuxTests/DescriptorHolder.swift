@@ -65,13 +65,14 @@ final class DescriptorHolder {
     /// Makes the whole watch.
     func watch(
         onlyPeers: Bool = false, fullnessMattersBelow: UInt64 = 1, leftBefore: LeftInput = LeftInput(),
-        limit: Int = DescriptorWatch.maximum, ignoring timers: Set<TimerTick> = []
+        limit: Int = DescriptorWatch.maximum, ignoring timers: Set<TimerTick> = [], wakesOnEnds: Bool = false
     ) throws -> DescriptorWatch {
         let (processes, omitted) = try enclosure.openProcesses(limit: DescriptorWatch.maximumProcesses)
         let watch = try DescriptorWatch(
             processes, omitted: omitted, onlyPeers: onlyPeers, fullnessMattersBelow: fullnessMattersBelow,
             leftBefore: leftBefore, limit: limit, budget: budget, closer: closer)
         watch.ignoredTimers = timers
+        watch.wakesOnEnds = wakesOnEnds
         try watch.make()
         return watch
     }

@@ -64,6 +64,19 @@ struct OwnPipeTests {
         #expect(try watch.input().bytes == 3)
     }
 
+    @Test("an end that arrived before the watch is input once, where a caller waits for the program to end (L54)")
+    func endBefore() throws {
+        let holder = try DescriptorHolder("fin")
+        defer { holder.end() }
+        try holder.freeze()
+        try holder.send("p")
+        #expect(try holder.watch().now().isEmpty)
+        let first = try holder.watch(wakesOnEnds: true)
+        #expect(try first.input().isEnd)
+        first.close()
+        #expect(try holder.watch(leftBefore: first.left, wakesOnEnds: true).now().isEmpty)
+    }
+
     @Test(
         "what the app alone can write to brings nothing from another program (L51)",
         arguments: [("own-pipe", true), ("eventfd", true), ("pipe", false), ("tcp", false), ("listener", false)])

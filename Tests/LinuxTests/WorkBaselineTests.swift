@@ -260,6 +260,24 @@ struct WorkBaselineTests {
         #expect(baseline.keptRests.isEmpty)
     }
 
+    @Test("a frozen app that has read something since the last look is at work, wherever its threads are (L51)")
+    func readBeforeFreeze() throws {
+        for (more, work) in [(0, nil), (2, ThreadWork.running)] as [(UInt64, ThreadWork?)] {
+            var baseline = WorkBaseline()
+            var findings = try makeFindings(at: 0)
+            findings.transfers.received = 100
+            _ = baseline.judge(findings, idleTime: Self.idleTime)
+            findings = try makeFindings(at: 1)
+            findings.transfers.received = 100 + more
+            #expect(baseline.judgeFrozen(findings, idleTime: Self.idleTime).waits.work == work)
+        }
+        // The previous daemon has made the last look.
+        var unknown = WorkBaseline()
+        var findings = try makeFindings(at: 1)
+        findings.transfers.received = 100
+        #expect(unknown.judgeFrozen(findings, idleTime: Self.idleTime).waits.work == nil)
+    }
+
     @Test("timer descriptors with which an app waits in ticks are known, by process and number")
     func timerTicks() throws {
         var baseline = WorkBaseline()
