@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import Linux
 import Posix
 import Systemd
@@ -91,8 +92,11 @@ struct RunTerminalTests {
         try shell.type("\u{3}")
         try shell.expect("in> ")
         try daemon.waitUntil("run@inner", is: "suspended")
+        func wakes() throws -> Int64 { Int64(try daemon.status("run@inner")["trafficWakes"]?.integerValue ?? 0) }
+        let before = try wakes()
         var size: [UInt16] = [33, 77, 0, 0]
         _ = ioctl(shell.master.raw, UInt(TIOCSWINSZ), &size)
+        try daemon.eventually("the new size wakes it") { try wakes() > before }
         try shell.type("stty size\n")
         try shell.expect("33 77")
         try shell.expect("in> ")
