@@ -190,6 +190,7 @@ package struct LifecycleCore: Hashable, Sendable {
     private mutating func settle(_ now: Instant) {
         scratch.touchedCount = 0
         bringHome(now)
+        reclaimWaiting()
         refreshTouched(now)
         admitLaunches(now)
         refreshTouched(now)

@@ -23,6 +23,8 @@ struct MemoryState: Hashable, Sendable {
     var awaitedSizes: [RunID] = []
     /// The run that is being pushed out (L37): one at a time.
     var reclaiming: RunID?
+    /// An app may wait for its end.
+    var isReclaimAwaited = false
     /// The app that exceeds the budget alone.
     var excess: MemoryExcess?
     var level = MemoryLevel.normal

@@ -2,6 +2,8 @@
 enum Reclaim: Hashable, Sendable {
     /// It begins at this instant, if there is somewhere to push it then.
     case due(Instant)
+    /// It was due while another app was being pushed out.
+    case waiting
     /// `Effect.reclaim` was asked for, and has not ended.
     case underWay
     /// Nothing more until the app has run again.
@@ -32,15 +34,31 @@ extension LifecycleCore {
         }
     }
 
-    /// When a suspended app is pushed out; `nil`: it is not, or another one is being pushed out, whose end looks for the next one.
+    /// When a suspended app is pushed out; `nil`: it is not, or it waits for another one.
     func reclaimDue(_ suspended: Suspended) -> Instant? {
-        guard memoryState.reclaiming == nil, case .due(let at)? = suspended.reclaim else { return nil }
+        guard case .due(let at)? = suspended.reclaim else { return nil }
         return at
     }
 
     /// It was suspended for long enough.
     mutating func reclaimIsDue(_ index: Int) {
-        if mayReclaim(index) { reclaim(index) } else { setReclaim(index, nil) }
+        guard mayReclaim(index) else { return setReclaim(index, nil) }
+        guard memoryState.reclaiming == nil else {
+            memoryState.isReclaimAwaited = true
+            return setReclaim(index, .waiting)
+        }
+        reclaim(index)
+    }
+
+    /// Once an event is carried out, after its thaw: another app may be pushed out now.
+    mutating func reclaimWaiting() {
+        guard memoryState.isReclaimAwaited, memoryState.reclaiming == nil else { return }
+        for index in apps.indices {
+            guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim == .waiting else { continue }
+            if mayReclaim(index) { return reclaim(index) }
+            setReclaim(index, nil)
+        }
+        memoryState.isReclaimAwaited = false
     }
 
     private func mayReclaim(_ index: Int) -> Bool {
@@ -88,7 +106,6 @@ extension LifecycleCore {
         setReclaim(index, .done)
         effects.append(.stopReclaim(self[run: index].id))
         memoryState.reclaiming = nil
-        reclaimDueApps()
     }
 
     mutating func reclaimed(_ index: Int, _ attempt: Int, _ bytes: UInt64, _ now: Instant) {
@@ -96,20 +113,9 @@ extension LifecycleCore {
         memoryState.reclaiming = nil
         setReclaim(index, .done)
         if bytes > 0 { report(.memoryReclaimed(apps[index].id, bytes)) }
-        reclaimDueApps()
         // What came back is seen before anything is killed.
         if memoryState.level > .normal { measureMemory(now) }
         reclaimUnderPressure(now)
-    }
-
-    /// Those that have waited for another one are considered again.
-    private mutating func reclaimDueApps() {
-        for index in apps.indices {
-            guard case .suspended(let suspended)? = apps[index].execution, case .due? = suspended.reclaim else {
-                continue
-            }
-            touch(index)
-        }
     }
 
     /// The daemon before has ended in the middle of it.

@@ -34,6 +34,7 @@ extension MemoryState: SavedRecord {
         try coder.optional(41, &excess)
         try coder.sparseSize(42, &stored)
         try coder.optional(50, &reclaiming)
+        try coder.flag(51, &isReclaimAwaited)
     }
 }
 

@@ -118,6 +118,7 @@ extension Reclaim: SavedUnion {
         case .due(let at): writer.put(case: 1, at)
         case .underWay: writer.put(case: 2)
         case .done: writer.put(case: 3)
+        case .waiting: writer.put(case: 4)
         }
     }
 
@@ -126,6 +127,7 @@ extension Reclaim: SavedUnion {
         case 1: self = .due(try values.next())
         case 2: self = .underWay
         case 3: self = .done
+        case 4: self = .waiting
         default: return nil
         }
     }
