@@ -22,7 +22,7 @@ package struct RunSettings: Hashable, Sendable {
         (
             "Lifecycle",
             [
-                "IdleSec", "IdleCPU", "KeepAwake", "RequestSec", "PulseSec", "Timers", "Suspend",
+                "IdleSec", "IdleCPU", "KeepAwake", "RequestSec", "PulseSec", "Timers", "Suspend", "ReclaimOnSuspend",
                 "TerminateDeadlineSec",
                 "BackgroundCPU", "BackgroundCPULimit", "BackgroundCPUSec",
             ]

@@ -54,7 +54,9 @@ extension LifecycleCore {
     mutating func reclaimWaiting() {
         guard memoryState.isReclaimAwaited, memoryState.reclaiming == nil else { return }
         for index in apps.indices {
-            guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim == .waiting else { continue }
+            guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim == .waiting else {
+                continue
+            }
             if mayReclaim(index) { return reclaim(index) }
             setReclaim(index, nil)
         }
