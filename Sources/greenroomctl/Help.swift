@@ -18,7 +18,7 @@ enum Help {
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Programs without a manifest:
-            \(lines([.run]))
+            \(lines([.run, .mcpConfig]))
             Instances of templates (worker@.app):
             \(lines([.enable, .disable]))
             Daemon:
@@ -61,6 +61,7 @@ enum Help {
         case .savings: savingsDetails
         case .app: appDetails
         case .run: runDetails
+        case .mcpConfig: mcpConfigDetails
         case .help, .snapshot: nil
         }
     }
@@ -144,6 +145,17 @@ enum Help {
 
         Exit status: that of the command, 128 + N for signal N; 125 'run' failed, 126 the command cannot be executed, 127
         there is no such command.
+        """
+    }
+
+    private static var mcpConfigDetails: String {
+        """
+          --remove                Take the prefix out again
+
+        FILE is the JSON configuration of an MCP client, such as .mcp.json, ~/.claude.json, mcp.json of Cursor or VS Code, or
+        settings.json of Zed. Before the command of each server that is started as a command it puts
+        'greenroomctl run --name SERVER --'; everything else in the file stays as it is. The difference is printed, and
+        the old file is kept as FILE.before-greenroom.
         """
     }
 

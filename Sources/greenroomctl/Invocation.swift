@@ -129,7 +129,7 @@ package struct Invocation: Equatable, Sendable {
     private var missing: String {
         switch verb {
         case .receipt: "ID"
-        case .verify: "FILE"
+        case .verify, .mcpConfig: "FILE"
         case .initialize: operands.isEmpty ? "NAME" : "COMMAND"
         case .send where operands.count == 1: "KIND"
         case .open: "URL"

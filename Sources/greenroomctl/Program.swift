@@ -82,6 +82,7 @@ struct Session {
         case .log: try log()
         case .top: try top()
         case .run: try run()
+        case .mcpConfig: try mcpConfig()
         case .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")
         }
     }

@@ -126,7 +126,7 @@ extension Session {
             .pressure,
             .initialize,
             .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
-            .replay, .savings, .run:
+            .replay, .savings, .run, .mcpConfig:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

@@ -265,7 +265,7 @@ private func isRegularFile(_ path: String) -> Bool {
 }
 
 /// A path without symbolic links; `nil` if there is no such file.
-private func resolvedPath(_ path: String) -> String? {
+func resolvedPath(_ path: String) -> String? {
     guard let found = realpath(path, nil) else { return nil }
     defer { free(found) }
     return String(cString: found)

@@ -7,6 +7,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case cat, receipts, receipt, log, watch, top
     case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
     case run
+    case mcpConfig = "mcp-config"
     case enable, disable
     case pressure
     /// `init`, which is no name for a case.
@@ -52,6 +53,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .savings: "[APP…] [--file PATH]"
         case .app: "COMMAND …"
         case .run: "[-p KEY=VALUE]… [--name NAME] [--quiet] -- COMMAND…"
+        case .mcpConfig: "FILE [--remove]"
         }
     }
 
@@ -63,6 +65,7 @@ package enum Verb: String, CaseIterable, Sendable {
             usage
         case .app: usage
         case .run: "-- COMMAND…"
+        case .mcpConfig: "FILE"
         case .top: ""
         case .list, .status, .idle, .listTimers, .show, .receipts, .log, .plot, .savings: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
@@ -81,7 +84,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .reload, .reexec, .doctor, .top: 0...0
         case .list, .status, .show, .idle, .listTimers, .watch, .receipts, .log, .plot, .replay, .savings: 0...Int.max
         case .pressure, .help: 0...1
-        case .receipt, .snapshot, .edit: 1...1
+        case .receipt, .snapshot, .edit, .mcpConfig: 1...1
         case .explain, .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart,
             .enable,
             .disable, .verify:
@@ -102,7 +105,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
-        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .help, .top, .replay: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .mcpConfig, .help, .top, .replay: 0
         }
     }
 
@@ -144,6 +147,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .savings: "Show how long apps slept, what woke them, and how much memory lay idle"
         case .app: "Inside an app: wait for events, begin tasks, keep the state"
         case .run: "Run a command as without this prefix; it sleeps while it has nothing to do"
+        case .mcpConfig: "Put 'greenroomctl run' before the servers of an MCP client, or take it out again"
         case .help: "Show this help, or the help of a verb"
         case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
         case .snapshot: "Show the last snapshot of an app"
@@ -253,7 +257,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .help, .version: nil
         case .background: [.launch, .restart]
         case .reason, .url: [.launch]
-        case .remove: [.terminate]
+        case .remove: [.terminate, .mcpConfig]
         case .lines: [.receipts, .log]
         case .since: [.receipts, .log, .plot]
         case .svg, .html, .perfetto: [.plot]

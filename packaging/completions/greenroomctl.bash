@@ -97,6 +97,7 @@ _greenroomctl() {
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
         run) words+=' --property --name --quiet' ;;
+        mcp-config) words+=' --remove' ;;
         top) words+=' --interval --sort --batch --count' ;;
         plot) words+=' --svg --html --perfetto --since --file' ;;
         replay) words+=' --jetsam-order' ;;
@@ -109,7 +110,7 @@ _greenroomctl() {
         esac
     else
         local verbs='list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt
-            resume terminate restart push send open run enable disable pressure init edit verify reload reexec doctor app help'
+            resume terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
         list | status | explain | show | is-active | idle | list-timers | cat | receipts | log | watch | plot | savings | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
@@ -153,7 +154,7 @@ _greenroomctl() {
             fi
             return
             ;;
-        verify)
+        verify | mcp-config)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
             return

@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt resume \
-    terminate restart push send open run enable disable pressure init edit verify reload reexec doctor app help
+    terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -115,6 +115,9 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l full -d 'Cut, 
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
 complete -c greenroomctl -n '__fish_seen_subcommand_from status idle' -s v -l verbose -d 'Show details'
+complete -c greenroomctl -n $none -a mcp-config -d 'Put run before the servers of an MCP client'
+complete -c greenroomctl -n '__fish_seen_subcommand_from mcp-config' -F
+complete -c greenroomctl -n '__fish_seen_subcommand_from mcp-config' -l remove -d 'Take the prefix out again'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -s p -l property -x -d 'Set a setting of greenroom.app(5)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l name -x -d 'The app is run@NAME'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l quiet -d 'Do not warn'

@@ -77,6 +77,7 @@ _greenroomctl() {
         'send:send a notification'
         'open:open a URL'
         'run:run a command that sleeps while it has nothing to do'
+        'mcp-config:put run before the servers of an MCP client'
         'enable:give instances of templates a file'
         'disable:remove the files that enable has made'
         'pressure:show or simulate the memory level'
@@ -110,6 +111,7 @@ _greenroomctl() {
                 '--sort=[sort by]:key:(state name memory swapped cpu wakes left)' \
                 '--batch[print a table instead of a screen]' '--count=[print so many tables]:number'
             ;;
+        mcp-config) _arguments $common '--remove[take the prefix out again]' '*:file:_files' ;;
         run)
             _arguments $common '*'{-p,--property=}'[set a setting of greenroom.app(5)]:KEY=VALUE' '--name=[the app is run@NAME]:name' \
                 '--quiet[do not warn]' '*::command:_normal'
