@@ -31,6 +31,7 @@ greenroomctl run -- sh -c 'setsid sh -c "trap : TERM; while :; do sleep 1; done"
 wait_for 30 is run@sh background || wait_for 30 is run@sh suspended
 child=$(pid run@sh)
 kill -KILL $!
-check "a command whose caller is killed leaves no process" wait_for 60 fails test -e /proc/"$child"
-check "and no app" wait_for 30 fails has "$(ctl list)" run@sh
+check "a command whose caller is killed ends" wait_for 60 fails test -e /proc/"$child"
+check "and leaves no process, also of those that ignore SIGTERM" wait_for 60 fails pgrep -f 'trap : TERM'
+check "and no app" wait_for 30 eval '! ctl list | grep -q run@sh'
 rm -f /run/to-server /run/from-server /run/run-errors /root/echo-server.py
