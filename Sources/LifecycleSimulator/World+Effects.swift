@@ -100,7 +100,8 @@ extension World {
             // A process outside the daemon may just have continued it.
             let isFrozen = runs[run].isAskedToFreeze && runs[run].attempt == attempt
             return isFrozen ? nil : "memory is pushed out of a run that is not frozen"
-        case .stopReclaim: return reclaiming == run ? nil : "a reclaim is stopped that is not under way"
+        // It may just have ended by itself.
+        case .stopReclaim: return reclaiming ?? run == run ? nil : "another reclaim is stopped than the one under way"
         case .thaw, .kill: return reclaiming == run ? "memory is pushed out of a run that is thawed or killed" : nil
         default: return nil
         }
