@@ -170,6 +170,8 @@ struct RecordingTests {
         let foreign = try runToEnd(["plot", "--svg", "--file", second.config + "/apps/photos.app"], second)
         #expect(
             foreign.status == .exited(1) && foreign.output.contains("photos.app is not a recording of greenroomd.\n"))
+        // Nothing ends what a dead daemon leaves behind.
+        _ = try second.terminate("notes")
         // The state is known where the recording ends.
         second.crash()
         let offline = try runToEnd(["--json", "plot", "--file", second.runtime], second)
