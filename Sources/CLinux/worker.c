@@ -3,8 +3,8 @@
 #include "diagnose.h"
 #include "footprint.h"
 #include "input.h"
-#include "reclaim.h"
 #include "readfiles.h"
+#include "reclaim.h"
 #include "thread.h"
 
 #include <errno.h>

@@ -37,11 +37,8 @@ final class MemoryReclaimer {
         }
     }
 
-    func stop(_ run: RunID) {
-        guard let stopped = job, stopped.run == run else { return }
-        job = nil
-        // It runs again or ends, so that its size is measured anew.
-    }
+    /// No further slice is asked for. The run is about to run or to end, so its size is measured anew.
+    func stop(_ run: RunID) { if job?.run == run { job = nil } }
 
     private func startedThread() throws(SystemError) -> HelperThread {
         if let thread { return thread }
