@@ -156,7 +156,9 @@ final class Hosting {
     }
 
     /// The daemon ends the connection of a client that does not read its signals.
-    private func readSignals() throws { try suspensions.read(until: EventLoop.now() + .milliseconds(5)) }
+    private func readSignals() throws { try restReading(.milliseconds(5)) }
+
+    private func restReading(_ time: Duration) throws { try suspensions.read(until: EventLoop.now() + time) }
 
     // MARK: Requests
 
@@ -196,7 +198,7 @@ final class Hosting {
 
     /// Measures the answer to one request after 2 ms of idle time, so that the processors sleep.
     private func measureAnswer(_ port: Int, _ samples: inout Samples) throws {
-        rest(microseconds: 2000)
+        try restReading(.milliseconds(2))
         let start = clockNow()
         let connection = try ClientConnection(port: UInt16(port))
         try connection.send(program.request)
@@ -271,7 +273,7 @@ final class Hosting {
             )
         }
         let before = times()
-        rest(microseconds: seconds * 1_000_000)
+        try restReading(.seconds(seconds))
         let after = times()
         let count = Double(program.count)
         let ours = try memory(of: pids) + greenroom.pss()
