@@ -9,6 +9,8 @@ package struct FolderWatch: ~Copyable {
         case removals
         /// Also new entries, and files that were closed after a program could write to them.
         case contents
+        /// Writes to files in the folder, and no more.
+        case writes
     }
 
     /// Readable after a change.
@@ -18,8 +20,13 @@ package struct FolderWatch: ~Copyable {
         try path.refuseNul("inotify_add_watch")
         let flags = Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)
         let made = Descriptor(adopting: try checkErrno(inotify_init1(flags), "inotify_init1"))
-        var events = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_DELETE | IN_MOVED_FROM) | UInt32(IN_ONLYDIR)
-        if changes == .contents { events |= UInt32(IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE) }
+        let removals = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_DELETE | IN_MOVED_FROM) | UInt32(IN_ONLYDIR)
+        let events =
+            switch changes {
+            case .removals: removals
+            case .contents: removals | UInt32(IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE)
+            case .writes: UInt32(IN_MODIFY) | UInt32(IN_ONLYDIR)
+            }
         try checkErrno(inotify_add_watch(made.raw, path, events), "inotify_add_watch", path)
         descriptor = SharedDescriptor(made)
     }

@@ -32,7 +32,8 @@ package final class Journal {
     package enum ErrorStyle: Equatable, Sendable {
         /// journald reads it (`JOURNAL_STREAM`): each line begins with its level (sd-daemon(3)).
         case prefixed
-        /// A terminal: lines begin with the time; warnings and errors are coloured unless `NO_COLOR` is set.
+        /// A terminal: lines are columns, the time, what it is about (`subjectField`) and the sentence. Warnings and errors are
+        /// coloured, and each subject has a colour of its own, unless `NO_COLOR` is set.
         case terminal(colour: Bool)
         /// A file or a pipe: lines begin with the time and the name of the level.
         case plain
@@ -51,6 +52,9 @@ package final class Journal {
     /// `nil`: no entries go to standard error.
     package let errorStyle: ErrorStyle?
     private let errorDescriptor: SharedDescriptor
+    /// The field that names what an entry is about: on a terminal its value is a column of its own, and is left out at the
+    /// beginning of the sentence.
+    package var subjectField: String?
     /// Kept between entries to avoid allocations.
     private var buffer: [UInt8] = []
     private let journalPath: String
@@ -99,8 +103,23 @@ package final class Journal {
         guard level <= self.level else { return }
         let isGone = usesJournald && !send(level, message, fields, file, line)
         if let style = errorStyle ?? (isGone ? Self.styleOfStandardError(errorDescriptor) : nil) {
-            write(level, message, style)
+            guard case .terminal(let colour) = style else { return write(opening(level, style), message) }
+            let subject = subjectField.flatMap { name in fields.first { $0.0 == name }?.1 }
+            let prefix = subject.map { $0 + ": " } ?? ""
+            let sentence = message.hasPrefix(prefix) ? message.dropFirst(prefix.utf8.count) : message[...]
+            let emphasis = colour && level <= .warning ? (level <= .error ? "\u{1b}[31m" : "\u{1b}[33m") : ""
+            write(columns(subject ?? Self.programName, colour) + emphasis, sentence, isColoured: !emphasis.isEmpty)
         }
+    }
+
+    /// Whether entries go to a terminal.
+    package var isOnTerminal: Bool { if case .terminal = errorStyle { true } else { false } }
+
+    /// Shows a line of a program's output on the terminal, with control characters escaped.
+    /// - Parameter subject: the name of the program.
+    package func show(_ line: some StringProtocol, of subject: String) {
+        guard case .terminal(let colour) = errorStyle else { return }
+        write(columns(subject, colour) + "│ ", line)
     }
 
     // MARK: To journald
@@ -144,11 +163,11 @@ package final class Journal {
 
     // MARK: To standard error
 
-    private func write(_ level: LogLevel, _ message: String, _ style: ErrorStyle) {
+    private func write(_ opening: String, _ text: some StringProtocol, isColoured: Bool = false) {
         buffer.removeAll(keepingCapacity: true)
-        buffer.append(contentsOf: opening(level, style).utf8)
-        buffer.append(contentsOf: message.escaped(upTo: Self.maximumLine - buffer.count).utf8)
-        if style == .terminal(colour: true), level <= .warning { buffer.append(contentsOf: "\u{1b}[0m".utf8) }
+        buffer.append(contentsOf: opening.utf8)
+        buffer.append(contentsOf: text.escaped(upTo: Self.maximumLine - buffer.count).utf8)
+        if isColoured { buffer.append(contentsOf: "\u{1b}[0m".utf8) }
         buffer.append(UInt8(ascii: "\n"))
         // A reader that does not read must not block the daemon: the line is lost then. A pipe that polls as writable accepts
         // PIPE_BUF bytes, and no line is longer.
@@ -158,13 +177,23 @@ package final class Journal {
     }
 
     private func opening(_ level: LogLevel, _ style: ErrorStyle) -> String {
-        switch style {
-        case .prefixed: "<\(level.rawValue)>"
-        case .plain: Self.timeOfDay() + " " + Self.name(level) + ": "
-        case .terminal(let colour):
-            Self.timeOfDay() + " "
-                + (colour && level <= .warning ? (level <= .error ? "\u{1b}[31m" : "\u{1b}[33m") : "")
-        }
+        if style == .prefixed { return "<\(level.rawValue)>" }
+        return Self.timeOfDay() + " " + Self.name(level) + ": "
+    }
+
+    /// Cyan, blue, magenta, green, and the bright ones of the first three: neither red nor yellow.
+    private static let subjectColours = ["36", "34", "35", "32", "96", "94", "95"]
+    /// The least width of the column.
+    private static let subjectWidth = 12
+
+    /// The columns before the sentence.
+    private func columns(_ subject: String, _ colour: Bool) -> String {
+        let name = subject.escaped(upTo: 256)
+        let rest = String(repeating: " ", count: max(0, Self.subjectWidth - name.count)) + "  "
+        guard colour else { return Self.timeOfDay() + "  " + name + rest }
+        let sum = name.utf8.reduce(0) { $0 &* 31 &+ Int($1) }
+        let shade = Self.subjectColours[Int(UInt(bitPattern: sum) % UInt(Self.subjectColours.count))]
+        return "\u{1b}[2m" + Self.timeOfDay() + "\u{1b}[0m  \u{1b}[\(shade)m" + name + "\u{1b}[0m" + rest
     }
 
     /// The name of the level for lines without colour.

@@ -44,6 +44,51 @@ struct OutputFileTests {
         try daemon.eventually("both lines are there") { text(daemon, "b") == "other\nother\n" }
     }
 
+    @Test(
+        "a daemon in a terminal shows in columns what happens and what apps write, with control characters escaped (L56)"
+    )
+    func terminal() throws {
+        let (number, path) = try openTerminal()
+        let master = Descriptor(adopting: number)
+        let flags = fcntl(master.raw, F_GETFL)
+        try #require(fcntl(master.raw, F_SETFL, flags | O_NONBLOCK) == 0)
+        let script = "printf \"one\\ntwo\\033[2J\\nhalf\"; read x <$$0; seq 100000; printf last"
+        let root = try TestDaemon.makeFolder()
+        mkfifo(root + "/go", 0o600)
+        let text = "[App]\nExecStart=/bin/sh -c '\(script)' \(root)/go\n"
+        // Standard error only: the test waits for what the daemon says of its start elsewhere.
+        let wrapper = ["/bin/sh", "-c", "NO_COLOR=1 exec \"$@\" --log-level info 2>\(path)", "sh"]
+        let daemon = try TestDaemon(["a": text], root: root, wrapper: wrapper)
+        _ = try daemon.launch("a")
+        var shown = ""
+        func read() {
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = Glibc.read(master.raw, &buffer, buffer.count)
+                guard count > 0 else { return }
+                shown += String(decoding: buffer[..<count], as: UTF8.self)
+            }
+        }
+        /// The lines of the app without the time of day.
+        func lines() -> [String] {
+            shown.split(whereSeparator: \.isNewline).map { String($0.dropFirst(14)) }.filter { $0.hasPrefix("a  ") }
+        }
+        try daemon.eventually("whole lines are shown") {
+            read()
+            return lines().contains("a             │ one") && lines().contains("a             │ two\\x1b[2J")
+        }
+        #expect(lines().contains { $0.contains("state changed: inactive → active") })
+        #expect(!lines().contains { $0.contains("half") })
+        try writeAll([10], to: try Descriptor.open(root + "/go", O_WRONLY))
+        try daemon.eventually("the last line has no end, and the one before it had none") {
+            read()
+            return lines().contains("a             │ last")
+        }
+        // A flood is cut.
+        #expect(lines().contains { $0.hasSuffix("bytes are not shown)") })
+        #expect(lines().contains("a             │ 100000"))
+    }
+
     @Test("the file of an app that writes without end keeps its last lines, also after a crash of the daemon (L56)")
     func bound() throws {
         let script = "seq 500000; touch $$0; read x <$$1; echo last; exec sleep 1000"

@@ -29,16 +29,23 @@ struct JournalTests {
         #expect(text.wholeMatch(of: /\d\d:\d\d:\d\d\.\d\d\d error: It failed\.\n/) != nil, "\(text)")
     }
 
-    @Test("on a terminal warnings and errors have a colour, unless colours are disabled")
+    @Test("on a terminal lines are columns, in which warnings and errors have a colour, unless colours are disabled")
     func terminal() throws {
-        let coloured = try written(.terminal(colour: true)) {
-            $0.log(.error, "bad")
-            $0.log(.info, "good")
+        func entries(_ journal: Journal) {
+            journal.subjectField = "APP"
+            journal.log(.error, "bad")
+            journal.log(.info, "web: good", fields: [("APP", "web")])
+            journal.show("its \u{1b}[2Joutput", of: "a-name-that-is-longer-than-the-column")
         }
-        #expect(coloured.contains(" \u{1b}[31mbad\u{1b}[0m\n"))
-        #expect(coloured.hasSuffix(" good\n"))
-        let grey = try written(.terminal(colour: false)) { $0.log(.error, "bad") }
-        #expect(grey.wholeMatch(of: /[\d:.]+ bad\n/) != nil, "\(grey)")
+        let coloured = try written(.terminal(colour: true), entries).split(separator: "\n")
+        #expect(coloured[0].hasSuffix("  \u{1b}[31mbad\u{1b}[0m"))
+        #expect(coloured[1].contains(/m +good$/))
+        let grey = try written(.terminal(colour: false), entries).split(separator: "\n")
+        #expect(grey[0].wholeMatch(of: /[\d:.]{12}  [\w.-]+ +bad/) != nil, "\(grey[0])")
+        #expect(grey[1].dropFirst(12) == "  web           good")
+        #expect(grey[2].dropFirst(12) == #"  a-name-that-is-longer-than-the-column  │ its \x1b[2Joutput"#)
+        // What no terminal shows is not shown elsewhere either.
+        #expect(try written(.plain) { $0.show("output", of: "web") }.isEmpty)
     }
 
     @Test("entries below the level are dropped")

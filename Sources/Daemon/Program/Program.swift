@@ -64,6 +64,7 @@ final class Program {
         try loop.openAppDescriptors()
         heapTrim = HeapTrim(memory, loop)
         let journal = Journal(level: options.logLevel)
+        journal.subjectField = "GREENROOM_APP"
         self.journal = journal
         if let problem = options.cgroup.flatMap({ ContainmentMode.problem(ofGivenRoot: $0) }) {
             throw Problem("--cgroup: \(problem)")

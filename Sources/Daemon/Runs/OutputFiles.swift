@@ -34,13 +34,20 @@ final class OutputFiles {
     private var runs: [RunID: Output] = [:]
     private lazy var thread = try? HelperThread(name: "output", .reports)
     private var source: EventSource?
+    /// Only while the daemon has a terminal.
+    private var echo: OutputEcho?
 
     init(folders: Folders, loop: EventLoop, journal: Journal) {
         path = folders.output
         self.loop = loop
         self.journal = journal
         // `log --follow` waits there for the first file. An error is reported at a launch.
-        if !journal.usesJournald { _ = try? openFolder() }
+        guard !journal.usesJournald, let folder = try? openFolder(), journal.isOnTerminal else { return }
+        do throws(SystemError) {
+            echo = try OutputEcho(path, folder, loop: loop, journal: journal)
+        } catch {
+            journal.logWarning("the output of apps is not shown here: \(error)")
+        }
     }
 
     func path(of app: AppID) -> String { "\(path)/\(app.name)" }
@@ -63,7 +70,9 @@ final class OutputFiles {
             file = try open(app.name, owner)
         }
         try file.setNonBlocking(false)
-        runs[run] = Output(app: app, start: try file.size(app.name))
+        let start = try file.size(app.name)
+        runs[run] = Output(app: app, start: start)
+        echo?.follow(run, of: app, from: start)
         return file
     }
 
@@ -78,13 +87,17 @@ final class OutputFiles {
     }
 
     /// A run of the previous daemon.
-    func restore(_ run: RunID, of app: AppID, _ start: UInt64) { runs[run] = Output(app: app, start: start) }
+    func restore(_ run: RunID, of app: AppID, _ start: UInt64) {
+        runs[run] = Output(app: app, start: start)
+        echo?.follow(run, of: app, from: nil)
+    }
 
     /// Where the output of a run begins in the file of its app; `nil`: it goes elsewhere.
     func start(of run: RunID) -> UInt64? { runs[run]?.start }
 
     /// The receipt of the run is written.
     func ended(_ run: RunID) {
+        echo?.end(run)
         bound(run)
         runs[run] = nil
     }
