@@ -23,7 +23,7 @@ final class DaemonLink {
     var onEvent: (LifecycleEvent) -> Void = { _ in }
     /// Events were missed.
     var onGap: () -> Void = {}
-    /// Gets `MetricsListen=`, when connected and with each answer.
+    /// Gets `MetricsListen=`, when connected, with each answer, and when it changes.
     var onMetricsListen: (String) -> Void = { _ in }
     /// The first attempt to connect has succeeded or failed. Called once.
     var onFirstAttempt: (() -> Void)?
@@ -106,6 +106,12 @@ final class DaemonLink {
     }
 
     private func receive(_ signal: BusSignal) {
+        if signal.member == "PropertiesChanged", signal.path == ControlNames.managerPath,
+            let values = signal.arguments.dropFirst().first?.dictionaryValue,
+            let address = values.first(where: { $0.0 == "MetricsListen" })?.1.unwrapped.stringValue
+        {
+            return onMetricsListen(address)
+        }
         guard LifecycleEvent.isEvent(signal), let value = signal.arguments.first,
             let event = try? LifecycleEvent(variant: value)
         else { return }

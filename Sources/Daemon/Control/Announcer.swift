@@ -26,7 +26,8 @@ final class Announcer {
     private var announced: [AppID: Properties] = [:]
     /// Apps that clients know from the previous daemon, until the daemon announces something about them.
     private var recovered: Set<AppID> = []
-    private var level: MemoryLevel?
+    /// The properties of the manager that change, as they were last sent.
+    private var manager: [Property] = []
     /// Apps whose properties may have changed, in the order of the changes.
     private var changed: ArraySlice<AppID> = []
     private var isChanged: Set<AppID> = []
@@ -48,6 +49,7 @@ final class Announcer {
         case .registered(let id, _, launches: _), .unregistered(let id): record(id)
         case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)):
             if let id = bus.driver.core.app(of: run) { record(id) }
+        case .configured: schedule()
         default: break
         }
     }
@@ -98,7 +100,7 @@ final class Announcer {
             return true
         }
         isScheduled = false
-        announceLevel()
+        announceManager()
         return false
     }
 
@@ -129,15 +131,16 @@ final class Announcer {
         }
     }
 
-    private func announceLevel() {
-        let now = bus.driver.core.memory.level
-        guard level != now else { return }
-        let isFirst = level == nil
-        level = now
-        if isFirst { return }
-        emitChanged(
-            ControlNames.managerPath, ControlNames.managerInterface,
-            [Property(name: "MemoryLevel", value: .string(now.name))])
+    private func announceManager() {
+        let now = [
+            Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
+            Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
+        ]
+        let changed = now.filter { !manager.contains($0) }
+        let isFirst = manager.isEmpty
+        manager = now
+        if isFirst || changed.isEmpty { return }
+        emitChanged(ControlNames.managerPath, ControlNames.managerInterface, changed)
     }
 
     private func emitChanged(_ path: String, _ interface: String, _ properties: [Property]) {

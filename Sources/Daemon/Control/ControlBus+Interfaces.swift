@@ -39,9 +39,7 @@ extension ControlBus {
             BusProperty("LongestTurnUSec", "t", .silent) { [unowned self] _ in
                 .uint64(UInt64(max(0, self.service.loop.longestTurn.duration.microseconds)))
             },
-            BusProperty("MetricsListen", "s", .silent) { [unowned self] _ in
-                .string(self.service.library.configuration.metricsListen?.description ?? "")
-            },
+            BusProperty("MetricsListen", "s", .announced) { [unowned self] _ in .string(self.service.metricsListen) },
             BusProperty("Containment", "s", .silent) { [unowned self] _ in
                 .string(self.service.containment.mode.summary)
             },

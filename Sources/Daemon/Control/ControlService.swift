@@ -22,6 +22,8 @@ final class ControlService {
     private unowned let daemon: any DaemonControl
     private(set) lazy var reloader = Reloader(self)
     private(set) lazy var statusList = StatusList(self)
+    /// `MetricsListen=`, for greenroom-exporter; empty: off.
+    var metricsListen: String { library.configuration.metricsListen?.description ?? "" }
     /// Called with the apps that errors in their manifests disable now or no longer, or with another error.
     var onDisabledChange: (([AppID]) -> Void)?
     /// Calls that wait until all apps are recovered and all manifests are read; `nil`: they are.
