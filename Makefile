@@ -19,7 +19,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs libgreenroom install install-exporter deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline freeze-map clean
+.PHONY: help deps build programs libgreenroom install install-exporter deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline bench-memory freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -153,6 +153,10 @@ bench-check: ## compare launches, wakes, deadlines, memory and the core with doc
 
 bench-baseline: ## measure the same and write docs/bench/baseline.json
 	$(BENCH_CHECK) --baseline docs/bench/baseline.json
+
+bench-memory: deb ## compare kills for memory with earlyoom, nohang, systemd-oomd and the kernel in virtual machines: VM= ROUNDS=20
+	@$(if $(filter Tests/vm/machine,$(VM)),Sources/scripts/deps vm)
+	@Tests/vm/killers/run "$(VM)" "$(or $(ROUNDS),20)"
 
 freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 ONLY=program WRITE=1 SITUATIONS=1
 	@Sources/scripts/deps build freeze-map
