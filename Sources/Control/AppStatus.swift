@@ -22,6 +22,8 @@ package struct AppStatus: Record {
     package var tasks: [TaskStatus] = []
     /// The background modes that it is in, by name (L28).
     package var modes: [String] = []
+    /// The scenes of the app, the one activated last at the end; empty: it does not run, or has the scene `main` alone (L34).
+    package var scenes: [SceneStatus] = []
     /// The wakes that are open, oldest first; absent where there is none.
     package var wakes: [WakeStatus]?
     /// Why the app is awake (L51); empty where it is not.
@@ -108,7 +110,8 @@ package struct AppStatus: Record {
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
         .optional("storedBytes", \.storedBytes),
-        .required("tasks", \.tasks), .list("modes", \.modes), .optional("wakes", \.wakes), .list("awake", \.awake),
+        .required("tasks", \.tasks), .list("modes", \.modes), .list("scenes", \.scenes),
+        .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
         .optional("lastInput", \.lastInput), .optional("watch", \.watch), .list("sockets", \.sockets),
         .list("timers", \.timers),
@@ -130,6 +133,27 @@ package struct AppStatus: Record {
         .list("files", \.files),
         .optional("template", \.template), .optional("transient", \.isTransient),
         .optional("needsReload", \.needsReload),
+    ]
+}
+
+/// A scene of an app (L34).
+package struct SceneStatus: Record {
+    package var id = ""
+    /// `window`, `external` or `panel`.
+    package var role = ""
+    /// `unattached`, `background`, `foregroundInactive` or `foregroundActive`.
+    package var state = ""
+
+    package init() {}
+
+    package init(id: String, role: String, state: String) {
+        self.id = id
+        self.role = role
+        self.state = state
+    }
+
+    package static let fields: [RecordField<SceneStatus>] = [
+        .required("id", \.id), .required("role", \.role), .required("state", \.state),
     ]
 }
 

@@ -28,6 +28,7 @@ package enum ControlNames {
         case notInForeground = "NotInForeground"
         case notInterrupted = "NotInterrupted"
         case modeNotDeclared = "ModeNotDeclared"
+        case noScene = "NoScene"
         case launchPostponed = "LaunchPostponed"
         case backgroundTimeUsedUp = "BackgroundTimeUsedUp"
         case requesterNotInForeground = "RequesterNotInForeground"

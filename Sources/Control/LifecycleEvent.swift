@@ -7,7 +7,7 @@ package struct LifecycleEvent: Record {
         case stateChanged
         case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
         case taskBegan, taskEnded, taskRefused, tasksExpiring
-        case modeBegan, modeEnded
+        case modeBegan, modeEnded, sceneChanged
         case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
         case backgroundTimeUsedUp, memoryAwaited
         case inputArrived, inputNotWatched, wokenTooOften, locksHeld
@@ -44,6 +44,9 @@ package struct LifecycleEvent: Record {
     package var tasks: [TaskStatus] = []
     /// The background mode that began or ended (L28).
     package var mode: String?
+    /// The scene that changed, and its new state: `unattached`, `background`, `foregroundInactive` or `foregroundActive` (L34).
+    package var scene: String?
+    package var sceneState: String?
     /// The number of the wake that was completed, or whose deadline it is.
     package var wake: UInt64?
     /// The input that woke the app (L50).
@@ -100,7 +103,8 @@ package struct LifecycleEvent: Record {
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
         .optional("previousState", \.previousState), .optional("tookSeconds", \.took), .optional("reason", \.reason),
         .optional("deadline", \.deadline),
-        .list("tasks", \.tasks), .optional("mode", \.mode), .optional("wakeId", \.wake), .optional("input", \.input),
+        .list("tasks", \.tasks), .optional("mode", \.mode), .optional("scene", \.scene),
+        .optional("sceneState", \.sceneState), .optional("wakeId", \.wake), .optional("input", \.input),
         .optional("watch", \.watch), .optional("staysAwakeSeconds", \.staysAwake), .optional("file", \.file),
         .optional("locks", \.locks), .optional("cpuSeconds", \.cpu), .optional("withinSeconds", \.within),
         .optional("hook", \.hook), .optional("result", \.result),

@@ -38,6 +38,8 @@ struct AppModel {
     var memoryBeforeEnd: UInt64 = 0
     /// The main process stopped itself and was not continued.
     var isStopped = false
+    /// It has begun a scene, or was asked for one, in any of its runs (L34).
+    var hasScenes = false
     /// The wakes that have not ended.
     var wakes = ModelWakes()
     /// For `JetsamOrder=balanced`: its uses, and the level at the last one.
@@ -146,7 +148,7 @@ struct CoreModel {
             .deadlineCredited(let id, _, _),
             .deadlineMet(let id, _, _, _), .deadlineCancelled(let id, _, _), .deadlineMissed(let id, _, _),
             .deadlineDeferred(let id, _, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
-            .modeBegan(let id, _), .modeEnded(let id, _),
+            .modeBegan(let id, _), .modeEnded(let id, _), .sceneChanged(let id, _, _, _),
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
             .wakeCompleted(let id, _, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
             .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),
@@ -210,6 +212,8 @@ struct CoreModel {
             apps[app].size.setEstimate(inspection.memory, doubt: inspection.uncertainty)
         case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
             if let app = currentApp(of: run) { apps[app].takesPart = true }
+        case .run(let run, .scene): if let app = currentApp(of: run) { apps[app].hasScenes = true }
+        case .requested(_, let id, .scene, by: _): if let app = indexes[id] { apps[app].hasScenes = true }
         case .run(let run, .attached(let handled)):
             if let app = currentApp(of: run), handled.contains(.didEnterBackground) { apps[app].takesPart = true }
         case .memoryMeasured(let reading):
@@ -435,7 +439,7 @@ struct CoreModel {
                 apps[app].memoryBeforeEnd = apps[app].memory
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume:
+            .willSuspend, .didResume, .scene:
             break
         }
     }

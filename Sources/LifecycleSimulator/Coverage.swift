@@ -20,6 +20,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case processorMeasured, socketsReady, timer, observed
     case attached, terminationAnswered, idleHinted, open
     case hookEnded
+    case sceneBegan, sceneEnded, activateScene, backgroundScene
 
     package var name: String { String(describing: self) }
 
@@ -93,6 +94,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .terminationAnswered: self = .terminationAnswered
         case .idleHinted: self = .idleHinted
         case .hookEnded: self = .hookEnded
+        case .scene(.began): self = .sceneBegan
+        case .scene(.ended): self = .sceneEnded
         }
     }
 
@@ -114,6 +117,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .push: self = .push
         case .send: self = .send
         case .open: self = .open
+        case .scene(_, .activate): self = .activateScene
+        case .scene(_, .background): self = .backgroundScene
         }
     }
 

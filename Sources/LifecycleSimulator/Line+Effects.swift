@@ -155,6 +155,7 @@ extension Line {
             case .notInForeground: add("not in the foreground")
             case .notInterrupted: add("not interrupted")
             case .modeNotDeclared(let mode): add("no mode ", mode)
+            case .noScene(let id): add("no scene ", id.name)
             case .launchPostponed(let time):
                 add("postponed by ")
                 add(time)
@@ -186,6 +187,8 @@ extension Line {
         case .taskEnded(let id, let name): add(id.name, ": task ", name, " ended")
         case .modeBegan(let id, let mode): add(id.name, ": mode ", mode.name, " began")
         case .modeEnded(let id, let mode): add(id.name, ": mode ", mode.name, " ended")
+        case .sceneChanged(let id, let scene, let from, let to):
+            add(id.name, ": scene \(scene): ", from.name, " → \(to.name)")
         case .taskRefused(let id, let name): add(id.name, ": task ", name, " refused")
         case .tasksExpiring(let id, let names):
             add(id.name, ": ")

@@ -140,7 +140,7 @@ extension Line {
         case .continued: add(" was continued")
         case .taskBegan(let name, _): add(" begins \(name)")
         case .taskEnded(let name): add(" ends \(name)")
-        case .modeBegan, .modeEnded, .inhibitorChanged: addMode(event)
+        case .modeBegan, .modeEnded, .inhibitorChanged, .scene: addMode(event)
         case .timeoutExtended(let time):
             add(" extends its timeout by ")
             add(time)
@@ -166,6 +166,8 @@ extension Line {
         case .modeEnded(let mode):
             add(" ends the mode ")
             add(mode.name)
+        case .scene(.began(let id, let role)): add(" begins the scene \(id), \(role.rawValue)")
+        case .scene(.ended(let id)): add(" ends the scene \(id)")
         case .inhibitorChanged(let inhibitor): add(inhibitor == nil ? " inhibits nothing" : " holds an inhibitor")
         default: break
         }
@@ -232,6 +234,7 @@ extension Line {
             add("open “")
             add(url)
             add("” with")
+        case .scene(let id, let what): add(what == .activate ? "activate \(id) of" : "send \(id) to the background of")
         case .send(let notification):
             add("send ")
             add(notification)

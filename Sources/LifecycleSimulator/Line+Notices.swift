@@ -18,6 +18,7 @@ extension Notice {
         case .openURL(let url): "openURL “\(url)”"
         case .willSuspend: "willSuspend"
         case .didResume(_, let changed): "didResume, changed: \(changed.joined(separator: " "))"
+        case .scene(let id, let notice): "\(notice.rawValue) \(id)"
         }
     }
 }
@@ -29,5 +30,6 @@ extension Line {
         if handled.contains(.openURL) { add(" openURL") }
         if handled.contains(.willSuspend) { add(" willSuspend") }
         if handled.contains(.didResume) { add(" didResume") }
+        if handled.contains(.scenes) { add(" scenes") }
     }
 }

@@ -16,6 +16,7 @@ extension World {
             if isInStorm { beginComputing(run) } else { planAnswer(.ready, run, policy.launchDeadline) }
         }
         planConnections(run)
+        planScenes(run)
         if isWoken { planWake(run) }
         plan(.actSpontaneously, by: run, after: pause(run))
     }
@@ -24,7 +25,7 @@ extension World {
     mutating func receive(_ run: Int, _ notice: Notice) {
         let policy = apps[runs[run].app].policy
         switch notice {
-        case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume: break
+        case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume, .scene: break
         case .didBecomeActive:
             runs[run].isInForeground = true
             if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
@@ -322,7 +323,7 @@ extension RunEvent {
             .stopping,
             .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured, .attached, .terminationAnswered, .idleHinted, .hookEnded:
+            .processorMeasured, .attached, .terminationAnswered, .idleHinted, .hookEnded, .scene:
             nil
         }
     }

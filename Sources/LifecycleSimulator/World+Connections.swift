@@ -42,8 +42,10 @@ extension World {
     }
 
     private mutating func drawHandled() -> HandledNotices {
-        if connections.random.chance(500) { return [.didEnterBackground, .openURL, .willSuspend, .didResume] }
-        return HandledNotices(rawValue: UInt32(connections.random.below(16)))
+        var handled: HandledNotices = [.didEnterBackground, .openURL, .willSuspend, .didResume]
+        if !connections.random.chance(500) { handled = HandledNotices(rawValue: UInt32(connections.random.below(16))) }
+        if scenes.areUsed, scenes.random.chance(700) { handled.insert(.scenes) }
+        return handled
     }
 
     /// The app was notified that it terminates: one with a connection may say that it has finished, before it exits or instead.

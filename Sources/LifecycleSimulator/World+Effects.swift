@@ -40,7 +40,7 @@ extension World {
         if deliveredWhileFrozen.isEmpty { return nil }
         defer { deliveredWhileFrozen = [] }
         guard let run = deliveredWhileFrozen.first(where: { runs[$0].isAskedToFreeze }) else { return nil }
-        return "notifications are delivered to a frozen run that is not thawed (run \(runs[run].id))"
+        return "notices or notifications are delivered to a frozen run that is not thawed (run \(runs[run].id))"
     }
 
     private func problem(_ effect: Effect, for run: FakeRun) -> String? {
@@ -49,8 +49,10 @@ extension World {
         switch effect {
         case .notify(_, let notice):
             if delivered.isEnding { return "\(notice) is sent to a run that has ended" }
-            if run.isAskedToFreeze { return "\(notice) is sent to a frozen run" }
             if run.killedAt != nil { return "\(notice) is sent to a run that was killed" }
+            // Of its scenes it reads when it is thawed in the same event.
+            if case .scene = notice { return nil }
+            if run.isAskedToFreeze { return "\(notice) is sent to a frozen run" }
         case .runHook(_, _, let number):
             if delivered.isEnding || run.killedAt != nil { return "a hook is run for a run that has ended" }
             if run.isAskedToFreeze { return "a hook is run in a frozen group" }
@@ -186,6 +188,7 @@ extension World {
     // MARK: Signals and inspections
 
     private mutating func notify(_ run: Int, _ notice: Notice) {
+        if case .scene = notice, runs[run].isAskedToFreeze { deliveredWhileFrozen.append(run) }
         let isDelivered: Bool
         switch runs[run].program {
         case .notCreated: isDelivered = false

@@ -23,6 +23,7 @@ extension World {
             return deliver(.configured(manager), after: 0)
         }
         if administrate() { return }
+        requestScene()
         sendRequest()
         if injects(.requestAbandoned) {
             let id = lastRequest - UInt64(userRandom.below(Int(min(lastRequest, 20))))

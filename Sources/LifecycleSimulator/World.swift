@@ -90,6 +90,7 @@ struct World {
     /// The sockets that the daemon holds.
     var sockets: FakeSockets
     var connections: FakeConnections
+    var scenes: FakeScenes
     var hookRandom: Random
     var sources: FakeSources
 
@@ -126,6 +127,7 @@ struct World {
         traffic = FakeTraffic(scenario)
         sockets = FakeSockets(scenario)
         connections = FakeConnections(scenario)
+        scenes = FakeScenes(scenario)
         hookRandom = Random(seed: scenario.seed ^ 0x68_6f6f_6b73)
         sources = FakeSources(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)

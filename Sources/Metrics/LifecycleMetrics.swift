@@ -41,7 +41,8 @@ package struct LifecycleMetrics {
             if let reason = LabelWords.killReason(namespace: event.namespace, code: event.code) {
                 change(app) { $0.kills[reason, default: 0] += 1 }
             }
-        case .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .tasksExpiring, .killTakesLong,
+        case .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .sceneChanged, .tasksExpiring,
+            .killTakesLong,
             .stoppedItself,
             .wakeCompleted,
             .relaunchScheduled, .backgroundTimeUsedUp, .memoryAwaited, .inputArrived, .inputNotWatched, .wokenTooOften,

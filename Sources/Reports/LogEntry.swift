@@ -20,6 +20,7 @@ package struct LogEntry: Hashable, Sendable {
             ("GREENROOM_HOOK", event.hook), ("GREENROOM_RESULT", event.result),
             ("GREENROOM_WAKE", event.wake.map { String($0) }),
             ("GREENROOM_MEMORY_LEVEL", event.level), ("GREENROOM_MODE", event.mode),
+            ("GREENROOM_SCENE", event.scene), ("GREENROOM_SCENE_STATE", event.sceneState),
             ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
             ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
         ]
@@ -89,6 +90,7 @@ extension LogEntry {
             self.init(.info, .modeBegan, app, "mode '\(mode.name)' began") { $0.mode = mode.name }
         case .modeEnded(let app, let mode):
             self.init(.info, .modeEnded, app, "mode '\(mode.name)' ended") { $0.mode = mode.name }
+        case .sceneChanged(let app, let scene, _, let state): self.init(sceneOf: app, scene, state)
         case .tasksExpiring(let app, let names):
             self.init(
                 .notice, .tasksExpiring, app, names, "background time expires soon; open tasks: \(Self.list(names))")
@@ -142,6 +144,12 @@ extension LogEntry {
             .warning, .connectionsRejected, app,
             "reset the connections that waited for a launch: it ended early several times and is not launched for now "
                 + "(waited \(time.timeSpan))")
+    }
+
+    private init(sceneOf app: AppID, _ scene: SceneID, _ state: SceneState) {
+        self.init(.info, .sceneChanged, app, "scene '\(scene)' is \(state.name)") {
+            ($0.scene, $0.sceneState) = (scene.name, state.name)
+        }
     }
 
     private init(completionOf wake: UInt64, of app: AppID, _ result: WakeResult) {

@@ -25,6 +25,9 @@ package enum NotifyMessage: Equatable, Sendable {
     /// A background mode, by its name.
     case beginMode(String)
     case endMode(String)
+    /// A scene, by its name. `role`: `nil` is the usual one.
+    case beginScene(String, role: String? = nil)
+    case endScene(String)
     /// `id`: the wake that is completed; `nil`: the oldest one.
     case wakeDone(WakeResult, id: UInt64? = nil)
     /// Nothing to do until something arrives; `false`: that is over.
@@ -69,7 +72,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
         "X_GREENROOM_BEGIN_MODE", "X_GREENROOM_END_MODE", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
-        "X_GREENROOM_IDLE",
+        "X_GREENROOM_IDLE", "X_GREENROOM_BEGIN_SCENE", "X_GREENROOM_END_SCENE", "X_GREENROOM_SCENE_ROLE",
     ]
     /// Keys of sd_notify(3) (systemd 258) that need no answer. MONOTONIC_USEC= belongs to RELOADING=1, and FDPOLL=0 asks for what is
     /// done in any case. INVOCATION_ID= is for systemd itself.
@@ -144,11 +147,12 @@ private struct NotifyReader {
 
     private var wakeResult: NotifyMessage.WakeResult?
     private var wakeID: UInt64?
+    private var sceneRole: String?
 
     private static let single: Set<String> = [
         "STATUS", "ERRNO", "MAINPID", "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
         "X_GREENROOM_WAKE_ID",
-        "X_GREENROOM_IDLE",
+        "X_GREENROOM_IDLE", "X_GREENROOM_BEGIN_SCENE", "X_GREENROOM_END_SCENE", "X_GREENROOM_SCENE_ROLE",
     ]
 
     /// The largest number that JSON has exactly. Wakes are counted from 1.
@@ -195,6 +199,9 @@ private struct NotifyReader {
         case "X_GREENROOM_END_TASK": readName(key, value) { .endTask($0) }
         case "X_GREENROOM_BEGIN_MODE": readName(key, value) { .beginMode($0) }
         case "X_GREENROOM_END_MODE": readName(key, value) { .endMode($0) }
+        case "X_GREENROOM_BEGIN_SCENE": readName(key, value) { .beginScene($0) }
+        case "X_GREENROOM_END_SCENE": readName(key, value) { .endScene($0) }
+        case "X_GREENROOM_SCENE_ROLE": sceneRole = String(value)
         case "X_GREENROOM_WAKE_DONE": readWakeResult(key, value)
         case "X_GREENROOM_WAKE_ID":
             if let id = number(key, value, 1...Self.largestWakeID) { wakeID = id }
@@ -228,6 +235,7 @@ private struct NotifyReader {
             }
         }
         finishWake()
+        finishScene()
         if let last = messages.lastIndex(where: { $0 == .ready || $0 == .stopping }) {
             let kept = messages[last]
             messages = messages[..<last].filter { $0 != .ready && $0 != .stopping } + [kept] + messages[(last + 1)...]
@@ -244,6 +252,16 @@ private struct NotifyReader {
         }
         if wakeID == nil, seen.contains("X_GREENROOM_WAKE_ID") { return }
         messages.append(.wakeDone(wakeResult, id: wakeID))
+    }
+
+    /// The role of a scene may be before or after its name.
+    private mutating func finishScene() {
+        guard let sceneRole else { return }
+        for index in messages.indices {
+            guard case .beginScene(let name, _) = messages[index] else { continue }
+            return messages[index] = .beginScene(name, role: sceneRole)
+        }
+        warn("X_GREENROOM_SCENE_ROLE= needs a valid X_GREENROOM_BEGIN_SCENE=")
     }
 
     // MARK: Values

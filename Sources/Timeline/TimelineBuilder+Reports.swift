@@ -47,7 +47,7 @@ extension TimelineBuilder {
             .locksHeld(let app, _, _),
             .processorUseHigh(let app, _), .processorThrottled(let app, _), .processorThrottleEnded(let app),
             .connectionsRejected(let app, _), .hookFailed(let app, _, _), .hookKilled(let app, _, _),
-            .suspensionRefused(let app), .memoryReclaimed(let app, _):
+            .suspensionRefused(let app), .memoryReclaimed(let app, _), .sceneChanged(let app, _, _, _):
             mark(app, entry, now)
         }
     }
@@ -100,6 +100,8 @@ extension Request {
         case .push: "push"
         case .send: "notification"
         case .open: "opening of a URL"
+        case .scene(let scene, .activate): "activation of the scene '\(scene)'"
+        case .scene(let scene, .background): "move of the scene '\(scene)' to the background"
         }
     }
 }

@@ -206,6 +206,7 @@ enum Help {
         """
           --state STATE           Show only apps in this state; STATE may be a list with commas
           --sort KEY              Sort by name (default), state, memory or since: the largest and the latest first
+          --scenes                List the scenes of apps that run instead: app, scene, role and state
           --full                  Cut, wrap and leave out nothing for the width of the terminal
 
         APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,
@@ -234,6 +235,7 @@ enum Help {
             """
         case .activate:
             """
+              --scene ID              Bring this scene of a running app to the foreground; it may create it
               --no-block              Do not wait for the result; a refusal is still reported
 
             Launches the app if it is not running. If all foreground slots are taken, the app that was activated first
@@ -241,6 +243,7 @@ enum Help {
             """
         case .background:
             """
+              --scene ID              Move this scene alone; with the last one in the foreground, the app
               --no-block              Do not wait for the result; a refusal is still reported
 
             The app has its background deadline to finish. It is suspended when its background tasks have ended or its
@@ -346,7 +349,7 @@ enum Help {
 
             For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,
             willEnterForeground, didEnterBackground, willTerminate, memoryWarning, tasksExpiring, push, wake, notification,
-            willSuspend, didResume; without KIND all. didEnterBackground, willTerminate, push and wake have to be answered.
+            willSuspend, didResume, scene; without KIND all. didEnterBackground, willTerminate, push and wake have to be answered.
 
             greenroomctl app events didEnterBackground push | while read -r serial kind rest; do … ; done
 

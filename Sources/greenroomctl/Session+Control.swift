@@ -118,8 +118,10 @@ extension Session {
         case .push: return [call("Push", operand(1))]
         case .send: return [call("Send", operand(1), operand(2))]
         case .open: return [call("Open", operand(operands.count - 1), .dictionary([]))]
-        case .activate: return [call("Activate", isIdempotent: true)]
-        case .background: return [call("Background", isIdempotent: true)]
+        case .activate, .background:
+            let member = invocation.verb == .activate ? "Activate" : "Background"
+            guard let scene = invocation.options[.scene] else { return [call(member, isIdempotent: true)] }
+            return [call(member + "Scene", .string(scene), isIdempotent: true)]
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .resume: return [call("Resume")]
         case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .watch, .top,

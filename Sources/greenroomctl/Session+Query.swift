@@ -11,7 +11,9 @@ extension Session {
         let named = apps.isEmpty ? all : all.filter { app in apps.contains { isMatch(app.id, $0) } }
         let found = ListSelection(invocation.options).selected(named)
         // Without a match a table of all apps would say how to add the first one.
-        try wantsJSON ? show(found.json) : show(found.isEmpty && !all.isEmpty ? "" : table(found))
+        let isEmpty = found.isEmpty && !all.isEmpty
+        try wantsJSON
+            ? show(found.json) : show(isEmpty ? "" : invocation.has(.scenes) ? sceneTable(found) : table(found))
         for word in apps where !all.contains(where: { isMatch($0.id, word) }) { reportUnmatched(word) }
         if found.isEmpty, !named.isEmpty, screen.isTerminal, !wantsJSON {
             try write("No app is in this state: \(escaped(invocation.options[.state] ?? "")).\n", to: STDERR_FILENO)
@@ -39,6 +41,21 @@ extension Session {
             ]
         }
         return table.text(screen) + (screen.isTerminal ? summary(apps) : "")
+    }
+
+    /// A line for each scene of each app that runs (L34).
+    private func sceneTable(_ apps: [AppStatus]) -> String {
+        var table = Table(["APP", "SCENE", "ROLE", "STATE"])
+        table.isFull = invocation.has(.full)
+        table.rows = apps.flatMap { app in
+            app.allScenes.map { scene in
+                [
+                    Cell(app.id, Style(app: app)), Cell(scene.id), Cell(scene.role),
+                    Cell(scene.state, scene.state == "foregroundActive" ? Style(state: "active") : nil),
+                ]
+            }
+        }
+        return table.text(screen)
     }
 
     /// `5 apps: 1 active, 3 suspended, 1 not running.`
@@ -177,6 +194,19 @@ extension Session {
 
 extension AppStatus {
     var isNotRunning: Bool { state == "notRunning" }
+
+    /// Its scenes; if it has `main` alone, that is in the state of the app.
+    var allScenes: [SceneStatus] {
+        if isNotRunning || !scenes.isEmpty { return scenes }
+        let state =
+            switch state {
+            case "active": "foregroundActive"
+            case "inactive": "foregroundInactive"
+            case "background", "suspended": "background"
+            default: "unattached"
+            }
+        return [SceneStatus(id: "main", role: "window", state: state)]
+    }
 }
 
 extension DeadlineStatus {

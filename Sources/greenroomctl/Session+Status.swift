@@ -16,6 +16,7 @@ extension Session {
         sheet.add("Stored", app.storedBytes.map { "\(formattedSize($0)) for its next launch" })
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
+        sheet.add("Scenes", app.scenes.map { "\($0.id), \($0.role): \($0.state)" })
         sheet.add("Status", app.statusText)
         sheet.add("Warning", app.lastWarning, .yellow)
         sheet.add(

@@ -27,14 +27,15 @@ package enum Verb: String, CaseIterable, Sendable {
         case .watch: "[APP…]"
         case .top: "[--interval TIME] [--sort KEY] [--batch [--count N]]"
         case .listTimers: "[APP…]"
-        case .list: "[--state STATE] [--sort KEY] [--full] [APP…]"
+        case .list: "[--state STATE] [--sort KEY] [--scenes] [--full] [APP…]"
         case .show: "[-p KEY]… [--value] [APP…]"
         case .explain, .isActive, .cat: "APP…"
         case .receipts: "[APP…] [-n N] [--since TIME]"
         case .receipt: "ID"
         case .launch: "APP… [--background] [--reason REASON] [--url URL] [-E NAME[=VALUE]]… [--no-block]"
         case .enable, .disable: "APP… [--now] [--config DIR]"
-        case .activate, .background, .resume: "APP… [--no-block]"
+        case .activate, .background: "APP… [--scene ID] [--no-block]"
+        case .resume: "APP… [--no-block]"
         case .interrupt: "APP… [--while-connected] [--no-block]"
         case .terminate: "APP… [--remove] [--no-block]"
         case .restart: "APP… [--background] [-E NAME[=VALUE]]…"
@@ -206,6 +207,7 @@ package enum Option: String, CaseIterable, Sendable {
     case svg, html, perfetto, file
     case jetsamOrder = "jetsam-order"
     case name, quiet
+    case scene, scenes
 
     var long: String { "--" + rawValue }
 
@@ -220,7 +222,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
-            .name, .quiet:
+            .name, .quiet, .scene, .scenes:
             nil
         }
     }
@@ -242,8 +244,9 @@ package enum Option: String, CaseIterable, Sendable {
         case .file: "PATH"
         case .jetsamOrder: "ORDER"
         case .name: "NAME"
+        case .scene: "ID"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet:
+            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .scenes:
             nil
         }
     }
@@ -274,7 +277,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .whileConnected: [.interrupt]
         case .after, .timeout, .result, .answer: [.app]
         case .urlScheme: [.initialize]
-        case .state, .full: [.list]
+        case .state, .full, .scenes: [.list]
+        case .scene: [.activate, .background]
         case .sort: [.list, .top]
         case .interval, .batch, .count: [.top]
         case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]

@@ -132,6 +132,7 @@ struct AppCommandTests {
             ("wake", [("id", .uint64(8)), ("reason", .string("fetch"))], " 8 fetch"),
             ("notification", [("kind", .string("locale")), ("payload", .string("de DE"))], " locale de DE"),
             ("didResume", [("suspendedSeconds", .double(60)), ("changed", .strings(["time"]))], " 60 time"),
+            ("scene", [("scene", .string("a")), ("notice", .string("sceneWillConnect"))], " a sceneWillConnect"),
             ("later", [("x", .bool(true))], ""),
         ]
         for isJSON in [false, true] {
@@ -156,6 +157,7 @@ struct AppCommandTests {
     private static let kinds = [
         "openURL", "didBecomeActive", "willResignActive", "willEnterForeground", "didEnterBackground", "willTerminate",
         "memoryWarning", "tasksExpiring", "push", "wake", "notification", "willSuspend", "didResume",
+        "scene",
     ]
 
     @Test("wait takes one event, says that a launching app is ready, and exits with 124 when its time is over")

@@ -26,6 +26,33 @@ struct CommandLineTests {
         return (try process.reap()?.status, TestDaemon.text(of: path))
     }
 
+    @Test("list --scenes shows the scenes of apps that run, and activate and background --scene move one (L34)")
+    func scenes() throws {
+        let daemon = try TestDaemon(["editor": TestDaemon.manifest(""), "mail": TestDaemon.manifest("")])
+        func run(_ arguments: String...) throws -> String {
+            let (status, output) = try control(daemon, arguments)
+            #expect(status == .exited(0), "\(output)")
+            return output
+        }
+        _ = try run("launch", "editor")
+        func scenes() throws -> [String] {
+            try run("list", "--scenes").split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+        }
+        #expect(try scenes() == ["editor main window foregroundActive"])
+        try daemon.sendMessage("X_GREENROOM_BEGIN_SCENE=report")
+        try daemon.eventually("it has a scene") { try daemon.status("editor")["scenes"] != nil }
+        #expect(try run("activate", "editor", "--scene", "main") == "editor: active\n")
+        #expect(
+            try scenes() == ["editor report window background", "editor main window foregroundActive"])
+        #expect(try run("status", "editor").contains("report, window: background"))
+        #expect(try run("background", "editor", "--scene", "report") == "editor: active\n")
+        let refused = try control(daemon, ["activate", "editor", "--scene", "x"])
+        #expect(refused.status == .exited(1))
+        #expect(refused.output.contains("Cannot activate the scene of 'editor': it has no scene 'x'"))
+        let invalid = try control(daemon, ["activate", "editor", "--scene", "a b"])
+        #expect(invalid.output.contains("Invalid scene 'a b'; expected 1 to 64 of the characters"))
+    }
+
     @Test("apps that a pattern names are launched, restarted and terminated, and terminated again without an error")
     func several() throws {
         let daemon = try TestDaemon([

@@ -77,6 +77,10 @@ struct LogEntryTests {
         Sentence(.modeBegan(web, .audio), .info, "web: mode 'audio' began", "GREENROOM_MODE=audio"),
         Sentence(.modeEnded(web, .call), .info, "web: mode 'call' ended", "GREENROOM_MODE=call"),
         Sentence(
+            .sceneChanged(web, .main, from: .background, to: .foregroundActive), .info,
+            "web: scene 'main' is foregroundActive", "GREENROOM_SCENE=main",
+            "GREENROOM_SCENE_STATE=foregroundActive"),
+        Sentence(
             .tasksExpiring(web, names: ["a", "b"]), .notice,
             "web: background time expires soon; open tasks: 'a', 'b'", "GREENROOM_TASK=a", "GREENROOM_TASK=b"),
         Sentence(

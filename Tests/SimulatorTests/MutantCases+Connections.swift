@@ -42,6 +42,9 @@ extension MutantCase {
                 }
             }
         },
+        .without("does not report that a scene becomes active", .scenesFollowApps) {
+            if case .report(.sceneChanged(_, _, _, .foregroundActive)) = $0 { true } else { false }
+        },
         .events("lets apps wait that have finished", .answeredEndsAreImmediate) { event in
             if case .run(_, .terminationAnswered) = event { nil } else { event }
         },

@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort | --interval | --count)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort | --interval | --count | --scene)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -81,15 +81,16 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'new-data no-data failed' -- "$word")
         return
         ;;
-    --url | --lines | -n | --after | --timeout | --answer | --url-scheme | --interval | --count) return ;;
+    --url | --lines | -n | --after | --timeout | --answer | --url-scheme | --interval | --count | --scene) return ;;
     esac
     if [[ $word == -* ]]; then
         words='--json --system --user --runtime --help'
         case $verb in
         '') words+=' --version' ;;
-        list) words+=' --state --sort --full' ;;
+        list) words+=' --state --sort --scenes --full' ;;
         launch) words+=' --background --reason --url --setenv --no-block' ;;
-        activate | background | resume | push | send | open) words+=' --no-block' ;;
+        activate | background) words+=' --scene --no-block' ;;
+        resume | push | send | open) words+=' --no-block' ;;
         interrupt) words+=' --while-connected --no-block' ;;
         terminate) words+=' --remove --no-block' ;;
         restart) words+=' --background --setenv' ;;
@@ -134,9 +135,10 @@ _greenroomctl() {
         help) words=$verbs ;;
         app)
             case $operands:$first in
-            0:*) words='events wait answer task mode remaining save restore status summary idle launch' ;;
+            0:*) words='events wait answer task mode scene remaining save restore status summary idle launch' ;;
             *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume' ;;
             1:idle | 2:mode) words='yes no' ;;
+            2:scene) words='window external panel no' ;;
             1:mode) words='audio recording call location accessory processing' ;;
             1:launch) words='app state reason url first summary end endCode' ;;
             1:save | 1:restore | [2-9]:task)

@@ -86,8 +86,8 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from resume' -a '(__greenroo
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -a '(__greenroomctl_apps "[^n]\S*")'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipt' -a '(__greenroomctl_receipts)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
-complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode remaining save restore status summary idle launch' \
-    -a 'events wait answer task mode remaining save restore status summary idle launch'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode scene remaining save restore status summary idle launch' \
+    -a 'events wait answer task mode scene remaining save restore status summary idle launch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from events wait' \
     -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore task' -F
@@ -106,6 +106,8 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from enable disable' -l now 
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l url -x -d 'URL to open'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d 'Launch reason' \
     -a 'user url push fetch socket timer accessory location relaunch'
+complete -c greenroomctl -n '__fish_seen_subcommand_from activate background' -l scene -x -d 'Move this scene alone'
+complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l scenes -d 'List scenes'
 complete -c greenroomctl -n '__fish_seen_subcommand_from interrupt' -l while-connected -d 'End the interruption with this program'
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d 'Kill at once, drop the restoration state'
 complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l state -x -d 'Show only apps in this state' \

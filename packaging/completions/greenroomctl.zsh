@@ -97,7 +97,7 @@ _greenroomctl() {
         case $line[1] in
         list)
             _arguments $common '--state=[show only apps in this state]:state:(active inactive launching background suspended terminating notRunning)' \
-                '--sort=[sort by]:key:(name state memory since)' '--full[cut, wrap and leave out nothing]' '*:app:_greenroomctl_apps'
+                '--sort=[sort by]:key:(name state memory since)' '--scenes[list scenes]' '--full[cut, wrap and leave out nothing]' '*:app:_greenroomctl_apps'
             ;;
         status | idle) _arguments $common '(-v --verbose)'{-v,--verbose}'[show details]' '*:app:_greenroomctl_apps' ;;
         explain | is-active | list-timers | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
@@ -144,8 +144,8 @@ _greenroomctl() {
             _arguments $common $block '--while-connected[end the interruption with this program]' \
                 '*:app:_greenroomctl_foreground'
             ;;
-        activate) _arguments $common $block '*:app:_greenroomctl_not_active' ;;
-        background) _arguments $common $block '*:app:_greenroomctl_foreground' ;;
+        activate) _arguments $common $block '--scene=[move this scene alone]:scene' '*:app:_greenroomctl_not_active' ;;
+        background) _arguments $common $block '--scene=[move this scene alone]:scene' '*:app:_greenroomctl_foreground' ;;
         resume) _arguments $common $block '*:app:_greenroomctl_inactive' ;;
         terminate)
             _arguments $common $block '--remove[kill at once, drop the restoration state]' '*:app:_greenroomctl_running'
@@ -165,10 +165,11 @@ _greenroomctl() {
             _arguments $common '--after=[the last event that was handled]:serial' '--timeout=[give up after this time]:time' \
                 '--answer=[answer this event once the task is open]:serial' \
                 '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
-                '1:command:(events wait answer task mode remaining save restore status summary idle launch)' \
+                '1:command:(events wait answer task mode scene remaining save restore status summary idle launch)' \
                 '*:argument:{ case $line[1] in
                     events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume ;;
                     idle) compadd yes no ;;
+                    scene) compadd window external panel no ;;
                     mode) compadd audio recording call location accessory processing yes no ;;
                     launch) compadd app state reason url first summary end endCode ;;
                     save | restore | task) _files ;;

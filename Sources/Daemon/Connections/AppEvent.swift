@@ -17,6 +17,7 @@ extension EventKind {
             case .openURL: .openURL
             case .willSuspend: .willSuspend
             case .didResume: .didResume
+            case .scene: .scene
             }
     }
 
@@ -25,7 +26,7 @@ extension EventKind {
         switch self {
         case .didEnterBackground, .willTerminate, .push, .wake: true
         case .openURL, .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .tasksExpiring,
-            .notification, .willSuspend, .didResume:
+            .notification, .willSuspend, .didResume, .scene:
             false
         }
     }
@@ -34,7 +35,8 @@ extension EventKind {
     var isTransition: Bool {
         switch self {
         case .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate: true
-        case .openURL, .memoryWarning, .tasksExpiring, .push, .wake, .notification, .willSuspend, .didResume: false
+        case .openURL, .memoryWarning, .tasksExpiring, .push, .wake, .notification, .willSuspend, .didResume, .scene:
+            false
         }
     }
 }
@@ -47,6 +49,7 @@ extension HandledNotices {
         if kinds.contains(.openURL) { insert(.openURL) }
         if kinds.contains(.willSuspend) { insert(.willSuspend) }
         if kinds.contains(.didResume) { insert(.didResume) }
+        if kinds.contains(.scene) { insert(.scenes) }
     }
 }
 
@@ -67,6 +70,8 @@ struct AppEvent: Hashable {
     var until: Duration?
     /// `willTerminate`: why.
     var reason = ""
+    /// `openURL`: the scene that is to show it; empty: the app has `main` alone.
+    var scene = ""
     /// `tasksExpiring`: the tasks.
     var names: [String] = []
     /// It was sent to a connection.
@@ -133,7 +138,13 @@ struct AppEvent: Hashable {
             case .willTerminate: return [("deadlineSeconds", seconds), ("reason", .string(reason))]
             case .memoryWarning(let level): return [("level", .string(level.name))]
             case .tasksExpiring: return [("names", .strings(names)), ("remainingSeconds", seconds)]
-            case .openURL(let url): return [("url", .string(url))]
+            case .openURL(let url):
+                return [("url", .string(url))] + (scene.isEmpty ? [] : [("scene", .string(scene))])
+            case .scene(let id, let notice):
+                return [
+                    ("scene", .string(id.name)), ("notice", .string(notice.rawValue)),
+                    ("state", .string(notice.state.name)),
+                ]
             case .didResume(let time, let changed):
                 return [("suspendedSeconds", time.variant), ("changed", .strings(changed))]
             }
@@ -162,6 +173,7 @@ extension AppEvent: SavedRecord {
         try coder.field(9, &reason)
         try coder.list(10, &names, upTo: Self.maximumNames)
         try coder.flag(11, &isSent)
+        try coder.field(110, &scene)
         if let notice {
             content = .notice(notice)
         } else if let kind {

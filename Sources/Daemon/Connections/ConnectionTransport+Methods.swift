@@ -1,6 +1,7 @@
 import Control
 import LifecycleCore
 import Linux
+import Manifest
 import Posix
 import Reports
 import Systemd
@@ -218,6 +219,37 @@ extension ConnectionTransport {
     private func takeBeginning(_ mode: BackgroundModes) -> [MethodCall] {
         defer { beginningModes.removeAll { $0.mode == mode } }
         return beginningModes.filter { $0.mode == mode }.map(\.call)
+    }
+
+    // MARK: Scenes
+
+    func beginScene(_ call: MethodCall) throws(BusError) {
+        let (scene, word) = (try scene(of: call), call.arguments[1].stringValue ?? "")
+        guard let role = SceneRole(rawValue: word.isEmpty ? SceneRole.window.rawValue : word) else {
+            throw refuse(
+                .invalidArgument, call, "the role is '\(word.printable(upTo: 32))'; expected \(SceneRole.words)")
+        }
+        let scenes = context.events.view(of: run.app)?.ownScenes ?? []
+        let isNew = !scenes.contains { $0.id == scene }
+        guard run.manifest.policy.role != .worker, !isNew || scenes.count < LifecycleCore.maximumScenes else {
+            throw refuse(.tooMany, call, RunController.whySceneRefused)
+        }
+        run.send(.scene(.began(scene, role)))
+        call.reply()
+    }
+
+    func endScene(_ call: MethodCall) throws(BusError) {
+        run.send(.scene(.ended(try scene(of: call))))
+        call.reply()
+    }
+
+    private func scene(of call: MethodCall) throws(BusError) -> SceneID {
+        let name = call.arguments[0].stringValue ?? ""
+        guard let scene = SceneID(name) else {
+            throw refuse(
+                .invalidArgument, call, "the scene is '\(name.printable(upTo: 32))'; expected \(SceneID.rule)")
+        }
+        return scene
     }
 
     // MARK: Status and state

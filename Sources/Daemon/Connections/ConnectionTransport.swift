@@ -181,7 +181,7 @@ final class ConnectionTransport {
     private func closeTransitions() { madeQueue?.remove { $0.kind == .didEnterBackground } }
 
     private func describe(_ event: inout AppEvent) {
-        guard [.didEnterBackground, .willTerminate, .tasksExpiring].contains(event.kind) else { return }
+        guard [.didEnterBackground, .willTerminate, .tasksExpiring, .openURL].contains(event.kind) else { return }
         let view = context.events.view(of: run.app)
         let now = loop.now()
         switch event.kind {
@@ -192,8 +192,9 @@ final class ConnectionTransport {
         case .tasksExpiring:
             event.until = view?.backgroundTimeRemaining.map { now + $0 }
             event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
-        case .openURL, .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .push, .wake,
-            .notification, .willSuspend, .didResume:
+        case .openURL: event.scene = view?.mostActiveScene?.id.name ?? ""
+        case .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .push, .wake, .notification,
+            .willSuspend, .didResume, .scene:
             break
         }
     }

@@ -53,6 +53,9 @@ struct SelfInterface {
             method("EndTask", in: "s", ["token"]) { (own, call) throws(BusError) in try own.endTask(call) },
             method("BeginMode", in: "s", ["mode"]) { (own, call) throws(BusError) in try own.beginMode(call) },
             method("EndMode", in: "s", ["mode"]) { (own, call) throws(BusError) in try own.endMode(call) },
+            method("BeginScene", in: "ss", ["scene", "role"]) { (own, call) throws(BusError) in try own.beginScene(call)
+            },
+            method("EndScene", in: "s", ["scene"]) { (own, call) throws(BusError) in try own.endScene(call) },
             method("RemainingTime", out: "t", [], ["remainingMicroseconds"]) { (own, call) throws(BusError) in
                 call.reply([.uint64(own.remainingMicroseconds)])
             },

@@ -16,6 +16,8 @@ final class Announcer {
         var state: AppState
         var pid: Int32
         var isForeground: Bool
+        /// Of an app that has more than the scene `main`.
+        var scenes: [AppView.Scene] = []
         var lastReceipt: UInt64
         /// The error in the manifest that disables the app; `nil`: there is none.
         var loadError: String?
@@ -47,7 +49,7 @@ final class Announcer {
     func record(_ event: Event) {
         switch event {
         case .registered(let id, _, launches: _), .unregistered(let id): record(id)
-        case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)):
+        case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)), .run(let run, .scene):
             if let id = bus.driver.core.app(of: run) { record(id) }
         case .configured: schedule()
         default: break
@@ -56,7 +58,7 @@ final class Announcer {
 
     func record(_ report: Report) {
         switch report {
-        case .stateChanged(let id, from: _, to: _, reason: _): record(id)
+        case .stateChanged(let id, from: _, to: _, reason: _), .sceneChanged(let id, _, from: _, to: _): record(id)
         case .ended(let receipt): record(receipt.app)
         case .memoryLevelChanged: schedule()
         default: break
@@ -196,6 +198,7 @@ extension Announcer.Properties {
             Property(name: "Name", value: .string(name)), Property(name: "State", value: .string(state.rawValue)),
             Property(name: "Pid", value: .uint32(UInt32(clamping: pid))),
             Property(name: "Foreground", value: .bool(isForeground)),
+            Property(name: "Scenes", value: scenes.map(SceneStatus.init).variant),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
             Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
             Property(name: "LoadError", value: .string(loadError ?? "")),
@@ -214,13 +217,14 @@ extension ControlService {
                 name: name, state: .notRunning, pid: 0, isForeground: false, lastReceipt: 0, loadError: error)
         }
         return Announcer.Properties(
-            name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
+            name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground, scenes: view.ownScenes,
             lastReceipt: view.lastReceipt ?? 0, loadError: error)
     }
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
-        "Id", "Name", "State", "Pid", "Foreground", "LastReceipt", "MemoryBytes", "Launches", "LoadState", "LoadError",
+        "Id", "Name", "State", "Pid", "Foreground", "Scenes", "LastReceipt", "MemoryBytes", "Launches", "LoadState",
+        "LoadError",
     ]
 
     /// A property of `App1`; `nil` if there is none of that name.

@@ -100,7 +100,7 @@ extension ControlBus {
                 [unowned self] call in self.sendNotification(call)
             },
             openMethod(),
-        ]
+        ] + sceneMethods()
     }
 
     private func daemonMethods() -> [BusMethod] {
@@ -152,10 +152,11 @@ extension ControlBus {
                     [unowned self] call in self.request(call, call.target.id, call.flag(0) ? .remove : .terminate)
                 },
                 openMethodOfApp(),
-            ],
+            ] + sceneMethodsOfApp(),
             properties: [
                 property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
-                property("Foreground", "b"), property("LastReceipt", "t"), property("MemoryBytes", "t", .silent),
+                property("Foreground", "b"), property("Scenes", "aa{sv}"), property("LastReceipt", "t"),
+                property("MemoryBytes", "t", .silent),
                 property("Launches", "t", .silent), property("LoadState", "s"), property("LoadError", "s"),
             ])
     }

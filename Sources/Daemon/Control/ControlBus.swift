@@ -218,7 +218,8 @@ extension Request {
     fileprivate var createsInstances: Bool {
         switch self {
         case .launch, .activate, .open: true
-        case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send:
+        case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send,
+            .scene:
             false
         }
     }
@@ -230,6 +231,8 @@ extension MethodCall {
         switch member {
         case "InterruptWhileConnected": "interrupt '\(app)'"
         case "Background": "move '\(app)' to the background"
+        case "ActivateScene": "activate the scene of '\(app)'"
+        case "BackgroundScene": "move the scene of '\(app)' to the background"
         case "Open": "open a URL in '\(app)'"
         case "Push": "push to '\(app)'"
         case "Send": "send a notification to '\(app)'"

@@ -113,6 +113,7 @@ final class ControlService {
         setMemory(&status, view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
         status.modes = BackgroundModes.named.filter { view.modes.contains($0.mode) }.map(\.name)
+        status.scenes = view.ownScenes.map(SceneStatus.init)
         if !view.wakes.isEmpty { status.wakes = view.wakes.map(WakeStatus.init) }
         setWakefulness(&status, view)
         status.deadline = view.deadline.map(DeadlineStatus.init)
@@ -166,7 +167,8 @@ final class ControlService {
             if view(of: receipt.app) == nil { removeTimestamps(receipt.app) }
         case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
-            .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .tasksExpiring, .freezeTakesLong,
+            .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .sceneChanged, .tasksExpiring,
+            .freezeTakesLong,
             .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
             .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh,
@@ -216,6 +218,11 @@ final class ControlService {
             case .notInterrupted: (.notInterrupted, whyNotInterrupted(app))
             case .modeNotDeclared(let mode):
                 (.modeNotDeclared, "its manifest does not declare BackgroundModes=\(mode)")
+            case .noScene(let scene):
+                (
+                    .noScene,
+                    "it has no scene '\(scene)', and no connection to GREENROOM_BUS_ADDRESS that handles 'scene' to create one"
+                )
             case .launchPostponed(let time):
                 (
                     .launchPostponed,

@@ -43,7 +43,7 @@ extension Report {
     fileprivate var causingApp: AppID? {
         switch self {
         case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _),
-            .modeBegan(let app, _), .modeEnded(let app, _), .stoppedItself(let app, _),
+            .modeBegan(let app, _), .modeEnded(let app, _), .sceneChanged(let app, _, _, _), .stoppedItself(let app, _),
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _), .inputArrived(let app, _),
             .inputNotWatched(let app, _), .locksHeld(let app, _, _), .wouldSuspend(let app),
             .wouldResume(let app, _), .hookFailed(let app, _, _), .hookKilled(let app, _, _),

@@ -56,6 +56,8 @@ extension RunController: NotifySocketDelegate {
         case .endTask(let task): send(.taskEnded(name: task))
         case .beginMode(let name): if let mode = mode(name, "X_GREENROOM_BEGIN_MODE") { send(.modeBegan(mode)) }
         case .endMode(let name): if let mode = mode(name, "X_GREENROOM_END_MODE") { send(.modeEnded(mode)) }
+        case .beginScene(let name, let role): beginScene(name, role)
+        case .endScene(let name): if let scene = scene(name, "X_GREENROOM_END_SCENE") { send(.scene(.ended(scene))) }
         case .wakeDone(let result, let id): send(.wakeCompleted(WakeResult(result), id: id))
         // Closing its descriptor, together with the datagram, is the answer.
         case .barrier: break
@@ -71,12 +73,30 @@ extension RunController: NotifySocketDelegate {
         return nil
     }
 
+    private func beginScene(_ name: String, _ word: String?) {
+        guard let scene = scene(name, "X_GREENROOM_BEGIN_SCENE") else { return }
+        guard let role = SceneRole(rawValue: word ?? SceneRole.window.rawValue) else {
+            return socket.warn(
+                "X_GREENROOM_SCENE_ROLE=\((word ?? "").printable(upTo: 32)): expected one of \(SceneRole.words)")
+        }
+        send(.scene(.began(scene, role)))
+    }
+
+    private func scene(_ name: String, _ key: String) -> SceneID? {
+        if let scene = SceneID(name) { return scene }
+        socket.warn("\(key)=\(name): expected \(SceneID.rule)")
+        return nil
+    }
+
     /// Logs what the core found.
     func warn(_ warning: AppWarning) {
         switch warning {
         case .modeRefused(let mode):
             socket.warn("X_GREENROOM_BEGIN_MODE=\(mode.name): \(mode.whyRefused)")
             connections.modeRefused(mode)
+        case .sceneRefused(let scene): socket.warn("X_GREENROOM_BEGIN_SCENE=\(scene): \(Self.whySceneRefused)")
+        case .sceneNotOpen(let scene):
+            socket.warn("X_GREENROOM_END_SCENE=\(scene): the app has no such scene, or no other")
         case .taskNotOpen(let name): socket.warn("X_GREENROOM_END_TASK=\(name): no task of this name is open")
         case .unknownWake(let id): socket.warn("X_GREENROOM_WAKE_ID=\(id): the app had no wake with this number")
         case .onlyRequestsWake: logWarning("it is suspended, and \(manifest.policy.whyOnlyRequestsWake)")
@@ -136,6 +156,15 @@ extension RunController: NotifySocketDelegate {
             socket.warn("cannot watch the main process \(pid): \(error)")
         }
     }
+}
+
+extension RunController {
+    static let whySceneRefused =
+        "an app has at most \(LifecycleCore.maximumScenes) scenes, and one with Role=worker has none"
+}
+
+extension SceneRole {
+    static var words: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }
 
 extension BackgroundModes {

@@ -226,7 +226,7 @@ final class SignalTransport {
         case .willTerminate: "Terminate"
         case .memoryWarning: "MemoryWarning"
         case .tasksExpiring: "TaskExpiring"
-        case .openURL, .willSuspend, .didResume: ""
+        case .openURL, .willSuspend, .didResume, .scene: ""
         }
     }
 
@@ -240,7 +240,7 @@ final class SignalTransport {
         case .willTerminate: signals.terminate
         case .memoryWarning: signals.memoryWarning
         case .tasksExpiring: signals.taskExpiring
-        case .openURL, .willSuspend, .didResume: nil
+        case .openURL, .willSuspend, .didResume, .scene: nil
         }
     }
 }

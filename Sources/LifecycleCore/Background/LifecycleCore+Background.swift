@@ -3,6 +3,7 @@ extension LifecycleCore {
     /// From launching (L3: a background launch is notified too) or the foreground.
     mutating func enterBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
         if !isDeferred(index) { leaveForegroundSlot(index) }
+        notifyScenes(index)
         if case .foreground(let foreground)? = apps[index].execution {
             cancel(index, foreground.watchdog)
             resignActive(index, reason, now)
@@ -47,7 +48,7 @@ extension LifecycleCore {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
-            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume:
+            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene:
             break
         }
     }

@@ -107,6 +107,7 @@ extension LifecycleCore {
             self[run: index].traffic.pulseTime = nil
         }
         endWatch(index)
+        notifyScenes(index)
         let delivered = deliverNotifications(index, inForeground: pending == .foreground)
         if pending == .foreground {
             endProcessorThrottle(index)

@@ -15,6 +15,7 @@ extension LifecycleCore {
         leaveForegroundSlot(index)
         self[run: index].assertions.removeTasks()
         self[run: index].modes = []
+        self[run: index].scenes = nil
         // One that runs is a process of the app from now on, and ends with it.
         self[run: index].hooks = nil
         if cause != .selfInitiated {
@@ -79,6 +80,7 @@ extension LifecycleCore {
         cancelDeadlines(index)
         self[run: index].assertions.removeTasks()
         self[run: index].modes = []
+        self[run: index].scenes = nil
         self[run: index].hooks = nil
         var ending = Ending(self[run: index], cause: cause, from: state, start: now, warnAt: now + Self.killTimeout)
         if hasForegroundSlot(index) { ending.relaunch = .foreground }
@@ -271,7 +273,7 @@ extension LifecycleCore {
 
     private mutating func scheduleRelaunch(_ index: Int, _ state: LaunchState, _ now: Instant) {
         // A relaunch into the foreground continues what a user asked for (L53).
-        let isFree = state == .foreground && foregroundSlots.count < foregroundLimit && !absence.isAway
+        let isFree = state == .foreground && isSlotFree && !absence.isAway
         let available = isFree ? now : unrequestedTimeAvailable(index, now) ?? now
         let at = max(now, apps[index].postponedUntil ?? now, available)
         let id = apps[index].id
@@ -295,8 +297,7 @@ extension LifecycleCore {
     /// Launches an app that is to run again, or postpones that until it has background time for it (L53).
     mutating func relaunch(_ index: Int, into planned: LaunchState, _ now: Instant) {
         let wanted = apps[index].policy.reached(from: planned)
-        let isFree = foregroundSlots.count < foregroundLimit
-        let state: LaunchState = wanted == .foreground && isFree ? .foreground : .background
+        let state: LaunchState = wanted == .foreground && isSlotFree ? .foreground : .background
         // While the user is away, an app in the foreground is in the background (L15).
         if state == .background || absence.isAway, let available = unrequestedTimeAvailable(index, now) {
             apps[index].life = .notRunning(NotRunning(relaunch: .init(at: available, state: wanted)))

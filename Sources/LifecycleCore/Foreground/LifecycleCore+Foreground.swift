@@ -46,7 +46,7 @@ extension LifecycleCore {
         guard case .foreground(var foreground)? = apps[index].execution, !foreground.isActive,
             self[run: index].interruptions == 0
         else { return }
-        foreground.scenes.main.activation = .foregroundActive
+        foreground.isActive = true
         effects.append(.notify(self[run: index].id, .didBecomeActive(reason.activation)))
         change(index, to: .foreground(foreground), reason, now)
     }
@@ -54,7 +54,7 @@ extension LifecycleCore {
     /// From active to inactive.
     mutating func resignActive(_ index: Int, _ reason: StateReason, _ now: Instant) {
         guard case .foreground(var foreground)? = apps[index].execution, foreground.isActive else { return }
-        foreground.scenes.main.activation = .foregroundInactive
+        foreground.isActive = false
         effects.append(
             .notify(self[run: index].id, .willResignActive(reason == .interrupted ? .interruption : .background)))
         change(index, to: .foreground(foreground), reason, now)

@@ -1,4 +1,4 @@
-/// Which apps are in the foreground, or on the way there (L12).
+/// Which apps are in the foreground, or on the way there (L12): those that have a slot. An app with several scenes may have several (L34).
 extension LifecycleCore {
     /// At least one app can be in the foreground, whatever the configuration says.
     var foregroundLimit: Int { max(1, manager.foregroundLimit) }
@@ -14,45 +14,62 @@ extension LifecycleCore {
     func isInFront(_ index: Int) -> Bool { foregroundSlot(of: index).map { !$0.isDeferred } ?? false }
 
     mutating func setDeferred(_ index: Int, _ isDeferred: Bool) {
-        guard let position = foregroundSlots.firstIndex(where: { $0.app == index }) else { return }
-        foregroundSlots[position].isDeferred = isDeferred
+        for position in foregroundSlots.indices where foregroundSlots[position].app == index {
+            foregroundSlots[position].isDeferred = isDeferred
+        }
     }
 
     /// The app becomes the one activated last. Those activated longest ago lose their slots at once: the newcomer does not
-    /// wait for them, and jetsam may already kill them to free memory for it.
-    mutating func takeForegroundSlot(_ index: Int, _ now: Instant) {
+    /// wait for them, and jetsam may already kill them to free memory for it. `scene`: `nil` is the most active one.
+    mutating func takeForegroundSlot(_ index: Int, for scene: SceneID? = nil, _ now: Instant) {
         let wasRequested = isInFront(index)
-        leaveForegroundSlot(index)
-        let isDeferred = absence.isSleeping || absence.isLocked && !wasRequested
-        foregroundSlots.append(ForegroundSlot(app: index, scene: .main, isDeferred: isDeferred))
+        let (scene, role) = mostActiveScene(index, unless: scene)
+        reconnect(index, scene)
+        leaveForegroundSlot(index, scene)
+        foregroundSlots.append(ForegroundSlot(app: index, scene: scene, role: role))
+        setDeferred(index, absence.isSleeping || absence.isLocked && !wasRequested)
         returns.isHomeWanted = true
         evictOverLimit(now)
     }
 
     /// A user asks to see the app. That holds on a locked screen too (a call comes in); but while the machine goes to sleep,
     /// the app waits like all others (L15).
-    mutating func takeForegroundSlotOnRequest(_ index: Int, _ now: Instant) {
-        takeForegroundSlot(index, now)
+    mutating func takeForegroundSlotOnRequest(_ index: Int, for scene: SceneID? = nil, _ now: Instant) {
+        takeForegroundSlot(index, for: scene, now)
         setDeferred(index, absence.isSleeping)
     }
 
-    mutating func leaveForegroundSlot(_ index: Int) {
-        if let position = foregroundSlots.firstIndex(where: { $0.app == index }) {
-            foregroundSlots.remove(at: position)
+    mutating func leaveForegroundSlot(_ index: Int) { foregroundSlots.removeAll { $0.app == index } }
+
+    mutating func leaveForegroundSlot(_ index: Int, _ scene: SceneID) {
+        foregroundSlots.removeAll { $0.app == index && $0.scene == scene }
+    }
+
+    /// Windows have `foregroundLimit` slots. Each other role has one.
+    private func limit(_ role: SceneRole) -> Int { role == .window ? foregroundLimit : 1 }
+
+    /// Whether one more app can be in the foreground without displacing another.
+    var isSlotFree: Bool { foregroundSlots.count { $0.role == .window } < foregroundLimit }
+
+    mutating func evictOverLimit(_ now: Instant) {
+        for role in SceneRole.allCases {
+            while foregroundSlots.count(where: { $0.role == role }) > limit(role),
+                let first = foregroundSlots.firstIndex(where: { $0.role == role })
+            {
+                displace(foregroundSlots.remove(at: first), .displaced, now)
+            }
         }
     }
 
-    mutating func evictOverLimit(_ now: Instant) {
-        while foregroundSlots.count > foregroundLimit { displace(foregroundSlots.removeFirst(), now) }
-    }
-
-    private mutating func displace(_ slot: ForegroundSlot, _ now: Instant) {
+    /// A scene has lost its slot. The app leaves the foreground with the last one.
+    mutating func displace(_ slot: ForegroundSlot, _ reason: StateReason, _ now: Instant) {
         let index = slot.app
         touch(index)
+        if hasForegroundSlot(index) { return }
         supersede(index, .foreground, by: .background)
         switch apps[index].phase {
         case .launching, .enteringBackground, .waking: setPending(index, .background)
-        case .foreground: enterBackground(index, .displaced, now)
+        case .foreground: enterBackground(index, reason, now)
         case .terminating, .ending: launchNextInBackground(index)
         case .notRunning, .background, .suspending, .suspended:
             precondition(

@@ -30,7 +30,7 @@ extension LifecycleCore {
     /// running, it is launched when it is needed.
     func isUnneededHome(_ index: Int, _ relaunch: NotRunning.Relaunch) -> Bool {
         let policy = apps[index].policy
-        return index == home && relaunch.state == .foreground && foregroundSlots.count >= foregroundLimit
+        return index == home && relaunch.state == .foreground && !isSlotFree
             && policy.relaunch != .always && policy.launchAtStart == nil
     }
 

@@ -26,7 +26,7 @@ package struct AppID: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Between the name of a template and that of an instance.
     private static let separator = UInt8(ascii: "@")
 
-    private static func isAllowed(_ byte: UInt8) -> Bool {
+    static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "-"):

@@ -29,6 +29,12 @@ package struct AppView: Hashable, Sendable {
         package var input: Input?
         package var remaining: Duration
     }
+    /// A scene (L34).
+    package struct Scene: Hashable, Sendable {
+        package var id: SceneID
+        package var role: SceneRole
+        package var state: SceneState
+    }
     package struct Deadline: Hashable, Sendable {
         package var what: DeadlineKind
         package var remaining: Duration
@@ -48,6 +54,8 @@ package struct AppView: Hashable, Sendable {
     /// What processes of it inhibit with logind, and why.
     package var inhibitor: String?
     package var deadline: Deadline?
+    /// The one activated last at the end; empty: `main` alone, in the state of the app (L34).
+    package var ownScenes: [Scene] = []
     /// L24: what is left of the background budget; `nil`: unlimited.
     package var backgroundTimeRemaining: Duration?
     /// In the foreground, or on the way there.
@@ -113,6 +121,13 @@ package struct AppView: Hashable, Sendable {
     package var terminationReason: StateReason?
     /// It is an instance of a template without a file of its own.
     package var isTransient = false
+
+    /// The scene that shows what the app is asked for; `nil`: it has `main` alone.
+    package var mostActiveScene: Scene? {
+        let windows = ownScenes.filter { $0.role == .window }
+        return windows.last { $0.state >= .foregroundInactive } ?? windows.last { $0.state != .unattached }
+            ?? windows.last ?? ownScenes.last
+    }
 
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason] { awake.map(\.reason) }

@@ -130,6 +130,10 @@ package enum AppWarning: Hashable, Sendable {
     case taskNotOpen(name: String)
     /// It began a mode that its manifest does not declare, or that no app asserts, or it ends.
     case modeRefused(BackgroundModes)
+    /// It began one scene more than an app may have, or is a worker (L34).
+    case sceneRefused(SceneID)
+    /// It ended a scene that it does not have, or its only one.
+    case sceneNotOpen(SceneID)
     /// It completed a wake with a number that no wake has had.
     case unknownWake(id: UInt64)
     /// A worker was suspended, and nothing but a request wakes it (L51). Once in a run.
@@ -151,6 +155,8 @@ package enum Refusal: Hashable, Sendable {
     case notInterrupted
     /// The manifest does not name the mode.
     case modeNotDeclared(String)
+    /// The app has no such scene, or does not create one on request (L34).
+    case noScene(SceneID)
     /// L11.
     case launchPostponed(by: Duration)
     /// L53: the background time of the app that no user asked for is used up. How long it takes until there is some again.
@@ -200,6 +206,8 @@ package enum Report: Hashable, Sendable {
     /// L28: the app begins or ends a mode.
     case modeBegan(AppID, BackgroundModes)
     case modeEnded(AppID, BackgroundModes)
+    /// Of an app that has more than the scene `main` (L34).
+    case sceneChanged(AppID, SceneID, from: SceneState, to: SceneState)
     /// L22.
     case tasksExpiring(AppID, names: [String])
     case freezeTakesLong(AppID)

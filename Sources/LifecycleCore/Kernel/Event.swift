@@ -139,6 +139,8 @@ package enum RunEvent: Hashable, Sendable {
     case modeEnded(BackgroundModes)
     /// What processes of the run inhibit with logind, and why; `nil`: nothing any more (L28).
     case inhibitorChanged(String?)
+    /// The app begins or ends a scene (L34).
+    case scene(SceneEvent)
     case timeoutExtended(by: Duration)
     /// `id`: the number of the wake; `nil`: the oldest one that is open.
     case wakeCompleted(WakeResult, id: UInt64? = nil)
@@ -188,6 +190,8 @@ package enum Request: Hashable, Sendable {
     case send(Notification)
     /// L8: brings the app to the foreground, or launches it there, and gives it the URL.
     case open(url: String)
+    /// L34: of one of its scenes.
+    case scene(SceneID, SceneRequest)
 }
 
 /// Why a program could not be started.

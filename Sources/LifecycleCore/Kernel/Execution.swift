@@ -41,11 +41,10 @@ struct Launching: Hashable, Sendable {
 }
 
 struct Foreground: Hashable, Sendable {
-    var scenes = Scenes(.foregroundInactive)
+    /// False: inactive. All scenes of the app that are in the foreground are the same (L13).
+    var isActive = false
     /// `WatchdogSec=`: until the next heartbeat.
     var watchdog: Deadline?
-
-    var isActive: Bool { scenes.mostActive == .foregroundActive }
 }
 
 struct EnteringBackground: Hashable, Sendable {

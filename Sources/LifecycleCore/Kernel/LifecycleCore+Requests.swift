@@ -42,6 +42,8 @@ extension LifecycleCore {
             let reached = apps[index].policy.reached(from: .foreground)
             let launch = Launch(state: reached, reason: .url, url: url, isUnrequested: isUnrequested)
             launchRequested(request, index, launch, now)
+        case .scene(let scene, let what):
+            sceneRequested(request, index, scene, what, isUnrequested: isUnrequested, now)
         }
     }
 
@@ -208,7 +210,9 @@ extension LifecycleCore {
         }
     }
 
-    private mutating func activateRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
+    mutating func activateRequested(
+        _ request: RequestID, _ index: Int, _ launch: Launch, scene: SceneID? = nil, _ now: Instant
+    ) {
         let phase = apps[index].phase
         if phase == .notRunning, let refusal = refusal(of: launch, index, now) {
             return answer(request, .refused(refusal))
@@ -227,13 +231,13 @@ extension LifecycleCore {
             continueIfStopped(index)
             openURLs(index)
         case .background:
-            takeForegroundSlotOnRequest(index, now)
+            takeForegroundSlotOnRequest(index, for: scene, now)
             if !absence.isSleeping { enterForeground(index, .requested, now) }
         case .suspending, .suspended: if !absence.isSleeping { wake(index, pending: .foreground, for: nil, now) }
         case .terminating, .ending: setNext(index, withEnvironment(launch, index))
         }
         wait(request, index, for: .foreground, afterEnd: isEnding(index))
-        takeForegroundSlotOnRequest(index, now)
+        takeForegroundSlotOnRequest(index, for: scene, now)
     }
 
     /// Its clients can reach a worker without it; this is for a user who wants to see it run.
@@ -268,7 +272,7 @@ extension LifecycleCore {
 
     // MARK: Background
 
-    private mutating func backgroundRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+    mutating func backgroundRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         switch apps[index].phase {
         case .notRunning:
             guard apps[index].queuedLaunch != nil else { return answer(request, .refused(.notRunning)) }
@@ -429,9 +433,9 @@ extension Request {
     /// Whether it brings the app to the foreground.
     fileprivate var isForForeground: Bool {
         switch self {
-        case .activate, .open, .launch(.foreground, reason: _, url: _, environment: _): true
+        case .activate, .open, .launch(.foreground, reason: _, url: _, environment: _), .scene(_, .activate): true
         case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,
-            .send:
+            .send, .scene(_, .background):
             false
         }
     }
@@ -441,7 +445,7 @@ extension Request {
         switch self {
         case .terminate, .remove: true
         case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .push, .send,
-            .open:
+            .open, .scene:
             false
         }
     }

@@ -19,7 +19,11 @@ extension LifecycleCore {
     }
 
     /// Apps in the foreground or on their way there, the one activated longest ago first.
-    package var foregroundApps: [AppID] { foregroundSlots.map { apps[$0.app].id } }
+    package var foregroundApps: [AppID] {
+        var indices: Set<Int> = []
+        let last = foregroundSlots.reversed().filter { indices.insert($0.app).inserted }
+        return last.reversed().map { apps[$0.app].id }
+    }
 
     package func app(of run: RunID) -> AppID? { runs[run.number].map { apps[$0].id } }
 
@@ -103,6 +107,7 @@ extension LifecycleCore {
             case .inhibitor(let text): view.inhibitor = text
             }
         }
+        view.ownScenes = sceneViews(run)
         view.trafficWakes = run.traffic.wakes
         view.lastInput = run.traffic.lastInput
         view.lastInputAt = run.traffic.lastInputAt

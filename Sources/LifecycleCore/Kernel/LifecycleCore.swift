@@ -170,6 +170,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .modeBegan(let mode): modeBegan(index, mode, now)
         case .modeEnded(let mode): modeEnded(index, mode, now)
         case .inhibitorChanged(let inhibitor): inhibitorChanged(index, inhibitor, now)
+        case .scene(let event): sceneChanged(index, event, now)
         case .timeoutExtended(let time): timeoutExtended(index, time, now)
         case .wakeCompleted(let result, let id): wakeCompleted(index, result, id, now)
         case .heartbeat: heartbeat(index, now)
@@ -212,6 +213,7 @@ package struct LifecycleCore: Hashable, Sendable {
             followProcessorUse(index, now)
             followSockets(index, now)
             followSubscription(index)
+            followScenes(index)
             refresh(index)
             if isGone(index) { removeInstance(index, now) }
             apps[index].isTouched = false

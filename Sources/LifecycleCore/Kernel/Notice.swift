@@ -14,11 +14,13 @@ package enum Notice: Hashable, Sendable {
     /// The app is thawed now. `after`: since its freeze began. `changed`: the kinds of the notifications that were delivered with
     /// the thaw (L32), each once. Only to an app that handles it.
     case didResume(after: Duration, changed: [String])
+    /// Of one of its scenes (L34). Only to an app that handles it.
+    case scene(SceneID, SceneNotice)
 
     /// Only a connection of the app can carry it: there is no signal for it.
     package var isForConnections: Bool {
         switch self {
-        case .openURL, .willSuspend, .didResume: true
+        case .openURL, .willSuspend, .didResume, .scene: true
         case .willResignActive, .didEnterBackground, .willEnterForeground, .didBecomeActive, .willTerminate,
             .memoryWarning, .tasksExpiring:
             false
@@ -34,7 +36,7 @@ package enum Notice: Hashable, Sendable {
         case .didEnterBackground: .background
         case .willTerminate: .terminate
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume:
+            .willSuspend, .didResume, .scene:
             nil
         }
     }
@@ -66,6 +68,8 @@ package struct HandledNotices: OptionSet, Hashable, Sendable {
     package static let openURL = HandledNotices(rawValue: 2)
     package static let willSuspend = HandledNotices(rawValue: 4)
     package static let didResume = HandledNotices(rawValue: 8)
+    /// It creates scenes that a user asks for.
+    package static let scenes = HandledNotices(rawValue: 16)
 }
 
 /// URLs that an app is to open (L8): they wait until it is in the foreground and handles them.

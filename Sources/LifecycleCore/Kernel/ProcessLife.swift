@@ -177,6 +177,9 @@ struct Run: Hashable, Sendable {
     var processor = ProcessorWatch()
     /// `nil`: none has run, and the app did not sleep, as its hooks see it (L57).
     @Rare var hooks: Hooks? = nil
+    /// Its scenes, the one activated last at the end; `nil`: `main` alone, in the state of the app (L34).
+    @Rare var scenes: [Scene]? = nil
+    var hasScenes: Bool { _scenes.isPresent }
 
     /// Whether something keeps it awake in the background.
     var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil || !modes.isEmpty || hooks?.holdAwake ?? false }

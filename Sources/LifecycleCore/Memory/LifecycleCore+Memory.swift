@@ -262,7 +262,10 @@ extension LifecycleCore {
         let last = level == .critical ? memoryState.lastCriticalWarning : memoryState.lastWarning
         guard last.map({ now - $0 >= Self.warningInterval }) ?? true else { return }
         if level == .critical { memoryState.lastCriticalWarning = now } else { memoryState.lastWarning = now }
-        for index in apps.indices where apps[index].phase != .notRunning { fileWarning(index, level) }
+        for index in apps.indices where apps[index].phase != .notRunning {
+            disconnectScenes(index)
+            fileWarning(index, level)
+        }
         for index in runningApps() {
             endIdleHint(index)
             effects.append(.notify(self[run: index].id, .memoryWarning(level)))

@@ -193,7 +193,7 @@ extension LifecycleCore {
 
     /// An app that comes back into the background needs a slot at once: the space may be gone once it is its turn (L52).
     private func mayLaunchNow(_ state: LaunchState) -> Bool {
-        if state == .foreground, foregroundSlots.count < foregroundLimit { return true }
+        if state == .foreground, isSlotFree { return true }
         return hasLaunchSlot && launchQueue.count == 0
     }
 

@@ -60,7 +60,9 @@ extension SavedCore: SavedRecord {
         try coder.list(Self.appsField, &apps, upTo: SavedLimits.apps)
         try coder.list(2, &freeIndices, upTo: SavedLimits.apps)
         try coder.field(3, &manager)
-        try coder.list(4, &foregroundSlots, upTo: SavedLimits.apps)
+        // Releases before scenes know one slot of each app.
+        var single = singleSlots
+        try coder.list(4, &single, upTo: SavedLimits.apps)
         try coder.field(5, &memoryState)
         try coder.field(6, &absence)
         try coder.optional(7, &shutdown)
@@ -71,6 +73,16 @@ extension SavedCore: SavedRecord {
         try coder.optional(11, &returns)
         self.returns = returns ?? Returns()
         try coder.optional(12, &lastEndWake)
+        var all = foregroundSlots == single ? [] : foregroundSlots
+        try coder.list(110, &all, upTo: SavedLimits.apps)
+        foregroundSlots = all.isEmpty ? single : all
+    }
+
+    /// One slot of each app, as if it had one scene. Of several the last.
+    private var singleSlots: [ForegroundSlot] {
+        var apps: Set<Int> = []
+        let last = foregroundSlots.reversed().filter { apps.insert($0.app).inserted }
+        return last.reversed().map { ForegroundSlot(app: $0.app, isDeferred: $0.isDeferred) }
     }
 
     /// What the core takes for granted between its parts.
@@ -112,12 +124,15 @@ extension SavedCore: SavedRecord {
     }
 
     private var slotFault: String? {
-        guard Set(foregroundSlots.map(\.app)).count == foregroundSlots.count else {
-            return "an app has two foreground slots"
-        }
+        guard Set(foregroundSlots).count == foregroundSlots.count else { return "a scene has two foreground slots" }
+        var deferred: [Int: Bool] = [:]
         for slot in foregroundSlots {
-            guard apps.indices.contains(slot.app), slot.scene == .main else { return "a foreground slot of no app" }
+            guard apps.indices.contains(slot.app) else { return "a foreground slot of no app" }
             let app = apps[slot.app]
+            guard deferred.updateValue(slot.isDeferred, forKey: slot.app) ?? slot.isDeferred == slot.isDeferred else {
+                return "only some of the foreground slots of \(app.id) are deferred"
+            }
+            guard app.hasScene(slot.scene, slot.role) else { return "a foreground slot of no scene of \(app.id)" }
             let isLegal =
                 switch app.phase {
                 case .launching, .foreground, .enteringBackground, .waking, .terminating, .ending: true
@@ -127,6 +142,13 @@ extension SavedCore: SavedRecord {
             guard isLegal else { return "\(app.id) has a foreground slot and is \(app.state)" }
         }
         return nil
+    }
+}
+
+extension App {
+    fileprivate func hasScene(_ id: SceneID, _ role: SceneRole) -> Bool {
+        guard let scenes = sharedRunStorage?.run.scenes else { return id == .main && role == .window }
+        return scenes.contains { $0.id == id && $0.role == role }
     }
 }
 

@@ -81,6 +81,8 @@ extension RunEvent: SavedUnion {
         case .modeEnded(let mode): writer.put(case: 71, mode)
         case .inhibitorChanged(let inhibitor?): writer.put(case: 72, inhibitor)
         case .inhibitorChanged(nil): writer.put(case: 73)
+        case .scene(.began(let id, let role)): writer.put(case: 120, id, role)
+        case .scene(.ended(let id)): writer.put(case: 121, id)
         case .timeoutExtended(let time): writer.put(case: 17, time)
         case .wakeCompleted(let result, nil): writer.put(case: 18, result)
         case .wakeCompleted(let result, let id?): writer.put(case: 31, result, id)
@@ -162,6 +164,8 @@ extension RunEvent: SavedUnion {
         case 73: self = .inhibitorChanged(nil)
         case 80: self = .hookEnded(number: try values.next(), try values.next())
         case 110: self = .reclaimed(attempt: try values.next(), bytes: try values.nextSize())
+        case 120: self = .scene(.began(try values.next(), try values.next()))
+        case 121: self = .scene(.ended(try values.next()))
         case 62: self = .heartbeatTimeChanged(to: try values.next())
         default: return nil
         }
@@ -244,6 +248,7 @@ extension Request: SavedUnion {
         case .send(let notification): writer.put(case: 9, notification)
         case .interruptWhileConnected: writer.put(case: 10)
         case .open(let url): writer.put(case: 20, url)
+        case .scene(let id, let what): writer.put(case: 120, id, what)
         }
     }
 
@@ -263,6 +268,7 @@ extension Request: SavedUnion {
         case 9: self = .send(try values.next())
         case 10: self = .interruptWhileConnected
         case 20: self = .open(url: try values.next())
+        case 120: self = .scene(try values.next(), try values.next())
         default: return nil
         }
     }

@@ -156,12 +156,11 @@ extension Foreground: SavedRecord {
     package static var blank: Foreground { Foreground() }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        // Field 1 is the activation of the main scene; further scenes get a field of their own.
-        try coder.required(1, &scenes.main.activation)
+        var activation = SavedActivation(isActive)
+        try coder.required(1, &activation)
+        isActive = activation == .active
         try coder.optional(2, &watchdog)
     }
-
-    package var fault: String? { scenes.main.activation == .background ? "a foreground app in the background" : nil }
 }
 
 extension EnteringBackground: SavedRecord {

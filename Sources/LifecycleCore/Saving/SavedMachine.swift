@@ -104,13 +104,17 @@ extension LifecycleCore.Shutdown: SavedRecord {
 }
 
 extension ForegroundSlot: SavedRecord {
-    package static var blank: ForegroundSlot { ForegroundSlot(app: 0, scene: .main) }
+    package static var blank: ForegroundSlot { ForegroundSlot(app: 0) }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        var (app, scene) = (app, scene.number)
+        // Releases before scenes had a number here, which was always 0.
+        var (app, number) = (app, UInt64(0))
         try coder.required(1, &app)
-        try coder.field(2, &scene)
+        try coder.field(2, &number)
         try coder.flag(3, &isDeferred)
-        self = ForegroundSlot(app: app, scene: SceneID(number: scene), isDeferred: isDeferred)
+        var (scene, role) = (scene, role)
+        try coder.field(110, &scene, unless: .main)
+        try coder.field(111, &role, unless: .window)
+        self = ForegroundSlot(app: app, scene: scene, role: role, isDeferred: isDeferred)
     }
 }

@@ -14,6 +14,7 @@ extension Notice: SavedUnion {
         case .openURL(let url): writer.put(case: 8, url)
         case .willSuspend: writer.put(case: 9)
         case .didResume(let time, let changed): writer.put(case: 10, time, SavedKinds(list: changed))
+        case .scene(let id, let notice): writer.put(case: 120, id, notice)
         }
     }
 
@@ -38,6 +39,7 @@ extension Notice: SavedUnion {
         case 10:
             let (time, changed): (Duration, SavedKinds) = (try values.next(), try values.next())
             self = .didResume(after: time, changed: changed.list)
+        case 120: self = .scene(try values.next(), try values.next())
         default: return nil
         }
     }

@@ -200,6 +200,9 @@ extension Run: SavedRecord {
         try coder.optional(40, &uncertain)
         size = uncertain ?? SizeRecord(estimate: memory)
         try coder.optional(41, &hooks)
+        var scenes = scenes ?? []
+        try coder.list(60, &scenes, upTo: LifecycleCore.maximumScenes)
+        self.scenes = scenes.isEmpty ? nil : scenes
     }
 
     package var fault: String? {
@@ -208,6 +211,7 @@ extension Run: SavedRecord {
             return "\(interruptions) interruptions and \(freezeAttempt) freezes"
         }
         if !assertions.hasWakes, !assertions.laterWakes.isEmpty { return "later wakes without a first one" }
+        if let scenes, Set(scenes.map(\.id)).count < scenes.count { return "a scene is there twice" }
         guard tiedInterruptions.count <= interruptions else {
             return "\(tiedInterruptions.count) of \(interruptions) interruptions end with their clients"
         }

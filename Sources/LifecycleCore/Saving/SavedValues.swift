@@ -25,7 +25,6 @@ extension Receipt.Namespace: SavedCase {}
 extension Receipt.Failure: SavedCase {}
 extension Waiter.Goal: SavedCase {}
 extension PendingRequest: SavedCase {}
-extension SceneActivation: SavedCase {}
 extension AppPolicy.Readiness: SavedCase {}
 extension AppPolicy.Relaunch: SavedCase {}
 extension AppPolicy.Role: SavedCase {}

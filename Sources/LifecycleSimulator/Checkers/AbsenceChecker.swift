@@ -47,12 +47,13 @@ struct AbsenceChecker {
         case .requested(_, _, let request, by: _):
             isUnchanged = false
             switch request {
-            case .activate, .open, .launch(.foreground, _, _, _): if let app { isRequested[app] = true }
+            case .activate, .open, .launch(.foreground, _, _, _), .scene(_, .activate):
+                if let app { isRequested[app] = true }
             case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove,
-                .push, .send:
+                .push, .send, .scene(_, .background):
                 break
             }
-        case .configured, .started, .registered, .unregistered, .shutdownRequested: isUnchanged = false
+        case .configured, .started, .registered, .unregistered, .shutdownRequested, .run(_, .scene): isUnchanged = false
         default: break
         }
     }

@@ -37,6 +37,7 @@ struct Checkers {
     private var unloads: UnloadChecker
     private var instances: InstanceChecker
     private var connections: ConnectionChecker
+    private var scenes: SceneChecker
     private let hooks = HookChecker()
 
     /// Checks of the whole state are slow: they are done once in this number of events.
@@ -73,6 +74,7 @@ struct Checkers {
         unloads = UnloadChecker(apps: apps)
         instances = InstanceChecker(apps: apps)
         connections = ConnectionChecker(apps: apps)
+        scenes = SceneChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -134,6 +136,7 @@ struct Checkers {
         states.record(effect, of: app, model, &findings)
         notices.record(effect, of: app, model, at: now, &findings)
         connections.record(effect, of: app, model, &findings)
+        scenes.record(effect, of: app, &findings)
         answers.record(effect, of: app, in: event, world, deadlines, &findings)
         deadlines.record(effect, of: app, in: event, model, at: now, &findings)
         requests.record(effect, model, &findings)
@@ -186,6 +189,7 @@ struct Checkers {
             sockets.verify(of: app, model, core, at: now, &findings)
             instances.verify(of: app, model, core, at: now, &findings)
             states.verify(of: app, model, world, deadlines, &findings)
+            scenes.verify(of: app, model, core, at: now, &findings)
             notices.verify(of: app, model, &findings)
             suspensions.verify(
                 of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)

@@ -147,7 +147,7 @@ struct ConnectionChecker {
             resigned = nil
             apps[app].before = .background
         case .willTerminate: resigned = nil
-        case .memoryWarning, .tasksExpiring: break
+        case .memoryWarning, .tasksExpiring, .scene: break
         }
     }
 

@@ -59,7 +59,7 @@ struct EndChecker {
             isLaunchRequested[app] = true
             hasCompleted[app] = false
             isEndRequested[app] = false
-        case .activate, .open, .launch(.foreground, _, _, _), .background: isEndRequested[app] = false
+        case .activate, .open, .launch(.foreground, _, _, _), .background, .scene: isEndRequested[app] = false
         case .interrupt, .interruptWhileConnected, .endInterruption, .send: break
         }
     }

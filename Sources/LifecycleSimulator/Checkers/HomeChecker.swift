@@ -19,7 +19,8 @@ struct HomeChecker {
         // A new daemon assumes that the machine is awake.
         case .awoke, .recovered: isSleeping = false
         case .requested(_, _, .background, by: _), .requested(_, _, .terminate, by: _),
-            .requested(_, _, .remove, by: _), .requested(_, _, .launch(.background, _, _, _), by: _):
+            .requested(_, _, .remove, by: _), .requested(_, _, .launch(.background, _, _, _), by: _),
+            .requested(_, _, .scene(_, .background), by: _):
             guard let app else { return }
             isEndAsked[app] = true
             if app == Self.home(model) { isWanted = false }

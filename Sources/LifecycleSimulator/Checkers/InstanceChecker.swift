@@ -31,7 +31,7 @@ struct InstanceChecker {
             switch request {
             case .remove: (apps[app].isRemoveAsked, apps[app].mayBeRemoved) = (true, true)
             case .launch, .activate, .open, .push: apps[app].isRemoveAsked = false
-            case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .send: break
+            case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .send, .scene: break
             }
         default: break
         }

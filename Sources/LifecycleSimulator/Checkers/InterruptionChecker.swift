@@ -51,7 +51,7 @@ struct InterruptionChecker {
             open[app].count -= 1
             let isTiedLast = open[app].tied.count > max(0, open[app].count)
             if isTiedLast { open[app].tied.removeFirst() }
-        case .launch, .activate, .open, .background, .terminate, .remove, .push, .send: return
+        case .launch, .activate, .open, .background, .terminate, .remove, .push, .send, .scene: return
         }
         open[app].endedWithClient = false
     }

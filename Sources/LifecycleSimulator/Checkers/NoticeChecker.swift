@@ -48,7 +48,7 @@ struct NoticeChecker {
             isInOrder = before != .terminate
             lastNotice[app] = .terminate
         case .tasksExpiring: isInOrder = before == .background
-        case .memoryWarning, .openURL, .willSuspend, .didResume: isInOrder = true
+        case .memoryWarning, .openURL, .willSuspend, .didResume, .scene: isInOrder = true
         }
         findings.check(isInOrder, .noticesAreInOrder, "\(id) gets \(notice) after \(before)")
     }

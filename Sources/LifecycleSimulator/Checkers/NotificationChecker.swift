@@ -75,7 +75,8 @@ struct NotificationChecker {
         case .terminate, .remove:
             inboxes[app].afterEnd = []
             discard(app, model)
-        case .launch, .activate, .open, .background, .interrupt, .interruptWhileConnected, .endInterruption: break
+        case .launch, .activate, .open, .background, .interrupt, .interruptWhileConnected, .endInterruption, .scene:
+            break
         }
     }
 

@@ -40,12 +40,12 @@ struct RequestChecker {
         switch request {
         // It comes into the background (L49).
         case .activate where policy.role == .worker, .open where policy.role == .worker: .worker
-        case .activate, .open, .launch(.foreground, _, _, _): .foreground
+        case .activate, .open, .launch(.foreground, _, _, _), .scene(_, .activate): .foreground
         case .background: .background
         case .terminate, .remove: .end
         case .push: .wake
         case .launch(.background, let reason, _, _): reason.grantsTime ? .wake : .other
-        case .interrupt, .interruptWhileConnected, .endInterruption, .send: .other
+        case .interrupt, .interruptWhileConnected, .endInterruption, .send, .scene(_, .background): .other
         }
     }
 
@@ -138,7 +138,7 @@ struct RequestChecker {
         switch refusal {
         case .unknownApp, .notRunning, .shuttingDown: true
         case .running, .opensNoURLs, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed,
-            .tooMany,
+            .tooMany, .noScene,
             .backgroundTimeUsedUp, .requesterNotInForeground:
             false
         }

@@ -57,6 +57,7 @@ package enum Rule: String, CaseIterable, Sendable {
     case unreadWakesAreExcused = "an app is not killed for a push that could not be written to its inbox (L30)"
     case wakesEndAlone = "the completion of a wake ends no other wake (L26)"
     case foregroundIsLimited = "the number of apps in the foreground is at most `ForegroundLimit=` (L12)"
+    case scenesFollowApps = "an app is in the foreground if and only if one of its scenes is (L34)"
     case leastRecentIsDisplaced = "the app that was activated longest ago is displaced (L12)"
     case absenceEmptiesForeground = "no app is in the foreground while the machine sleeps or is locked (L15)"
     case absenceEndsInForeground = "an app that left the foreground for sleep or the lock screen returns to it (L15)"

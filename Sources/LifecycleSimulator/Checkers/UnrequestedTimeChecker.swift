@@ -57,7 +57,7 @@ struct UnrequestedTimeChecker {
             if isInForeground != true, model.apps[app].policy.role != .worker { refused = id }
         case .requested(_, _, let request, by: .user):
             switch request {
-            case .launch, .activate, .open, .background, .push: allowStay(app, model, now)
+            case .launch, .activate, .open, .background, .push, .scene: allowStay(app, model, now)
             case .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .send: break
             }
         case .socketsReady: allowStay(app, model, now)

@@ -3,7 +3,7 @@ import Manifest
 
 /// The commands of `app`, for the processes of an app.
 enum AppCommand: String, CaseIterable {
-    case events, wait, answer, task, mode, remaining, save, restore, status, summary, idle, launch
+    case events, wait, answer, task, mode, scene, remaining, save, restore, status, summary, idle, launch
 
     /// The arguments in the usage line.
     var usage: String {
@@ -18,6 +18,7 @@ enum AppCommand: String, CaseIterable {
         case .status, .summary: "TEXT"
         case .idle: "yes|no"
         case .mode: "MODE yes|no"
+        case .scene: "ID window|external|panel|no"
         case .launch: "[KEY]"
         }
     }
@@ -34,6 +35,7 @@ enum AppCommand: String, CaseIterable {
         case .status: "Set the status text"
         case .summary: "Keep one line about the state for the next launch"
         case .mode: "Begin or end a background mode"
+        case .scene: "Begin a scene, show it again, or end it"
         case .idle: "Say whether the app has nothing to do"
         case .launch: "Print why the app was launched, and how it ended last"
         }
@@ -45,7 +47,7 @@ enum AppCommand: String, CaseIterable {
         case .events, .wait: 0...Int.max
         case .answer, .save, .status, .summary, .idle: 1...1
         case .task: 2...Int.max
-        case .mode: 2...2
+        case .mode, .scene: 2...2
         case .remaining: 0...0
         case .restore, .launch: 0...1
         }
@@ -58,6 +60,7 @@ enum AppCommand: String, CaseIterable {
         case .status, .summary: "TEXT"
         case .idle: "yes or no"
         case .mode: "MODE, yes or no"
+        case .scene: "ID, window, external, panel or no"
         case .task, .events, .wait, .remaining, .restore, .launch: "NAME -- COMMAND…"
         }
     }
@@ -68,7 +71,7 @@ enum AppCommand: String, CaseIterable {
         case .wait: [.after, .timeout]
         case .answer: [.result]
         case .task: [.answer]
-        case .mode, .remaining, .save, .restore, .status, .summary, .idle, .launch: []
+        case .mode, .scene, .remaining, .save, .restore, .status, .summary, .idle, .launch: []
         }
     }
 
@@ -108,6 +111,13 @@ enum AppCommand: String, CaseIterable {
                 return "\(name): unknown mode '\(escaped(rest[0]))'" + Self.expectation(rest[0], modes)
             }
             return Self.problem(ofSwitch: rest[1], name)
+        case .scene:
+            if SceneID(rest[0]) == nil {
+                return "\(name): invalid scene '\(escaped(rest[0]))'; expected \(SceneID.rule)"
+            }
+            let words = SceneRole.allCases.map(\.rawValue) + ["no"]
+            return words.contains(rest[1])
+                ? nil : "\(name): unknown role '\(escaped(rest[1]))'" + Self.expectation(rest[1], words)
         case .idle: return Self.problem(ofSwitch: rest[0], name)
         case .launch:
             return rest.first { !AppLaunch.keys.contains($0) }.map {

@@ -33,6 +33,7 @@ struct AppEvent {
         case "push": [number("id"), text("payload")]
         case "wake": [number("id"), text("reason")]
         case "notification": [text("kind"), text("payload")]
+        case "scene": [text("scene"), text("notice")]
         case "didResume": [seconds("suspendedSeconds", missing: "0")] + names("changed")
         default: []
         }

@@ -40,6 +40,10 @@ extension Session {
         case .status: try client.call("SetStatus", [.string(rest[0])])
         case .summary: try client.call("SetStateSummary", [.string(rest[0])])
         case .mode: try client.call(rest[1] == "yes" ? "BeginMode" : "EndMode", [.string(rest[0])])
+        case .scene:
+            let isEnd = rest[1] == "no"
+            let arguments: [Variant] = [.string(rest[0])] + (isEnd ? [] : [.string(rest[1])])
+            try client.call(isEnd ? "EndScene" : "BeginScene", arguments)
         case .idle: try hint(isIdle: rest[0] == "yes")
         case .launch: try launch(client, rest.first)
         }

@@ -25,6 +25,7 @@ struct RandomGenerator: RandomNumberGenerator {
 @Suite("Random events")
 struct RandomEventTests {
     static let apps = ["mail", "music", "photos"]
+    private static let scenes = [SceneID.main, SceneID("a")!, SceneID("b")!]
 
     @Test(
         "after random events all apps become idle, and each request is answered once",
@@ -138,6 +139,7 @@ struct RandomEventTests {
             .launch(.background, reason: .socket, url: nil),
             .open(url: "a:1"), .open(url: "a:2"), .activate, .activate, .background, .interrupt, .endInterruption,
             .terminate, .remove, .push(payload: "p"),
+            .scene(random.pick(scenes), .activate), .scene(random.pick(scenes), .background),
             .send(Notification(kind: "battery", payload: random.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
         ]
@@ -170,7 +172,9 @@ struct RandomEventTests {
             .run(run, .heartbeatTimeChanged(to: random.pick([.zero, .seconds(20)]))),
             .run(run, .modeBegan(random.pick([.audio, .processing, .push]))), .run(run, .modeEnded(.audio)),
             .run(run, .modeEnded(.processing)), .run(run, .inhibitorChanged(random.pick([nil, nil, "idle, by a: b"]))),
-            .run(run, .attached([.openURL, .willSuspend, .didResume])),
+            .run(run, .attached([.openURL, .willSuspend, .didResume, .scenes])),
+            .run(run, .scene(.began(random.pick(scenes), random.pick([.window, .window, .panel])))),
+            .run(run, .scene(.ended(random.pick(scenes)))),
             .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
             .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),
             .run(run, .mainProcessChanged(pid: 5)),

@@ -215,7 +215,10 @@ struct InvariantChecker {
     /// Checks the order of the notices (L3).
     private mutating func notify(_ run: RunID, _ notice: Notice) {
         guard let known = handleEverything(run, .notify(run, notice)) else { return }
-        if known.isFreezing { fail("\(known.app) gets \(notice) while it is frozen") }
+        // Of its scenes an app reads when it is thawed, which follows.
+        var isOfScene = false
+        if case .scene = notice { isOfScene = true }
+        if known.isFreezing, !isOfScene { fail("\(known.app) gets \(notice) while it is frozen") }
         if known.lastNotice == .terminating { fail("\(known.app) gets \(notice) after willTerminate") }
         let expected: [Run.LastNotice]
         let next: Run.LastNotice?
@@ -229,6 +232,7 @@ struct InvariantChecker {
         case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         case .openURL: (expected, next) = ([.nothing, .inactive, .active], nil)
         case .willSuspend, .didResume: (expected, next) = ([.background], nil)
+        case .scene: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         }
         if !expected.contains(known.lastNotice) { fail("\(known.app) gets \(notice) after \(known.lastNotice)") }
         if let next { runs[run]?.lastNotice = next }
@@ -260,6 +264,7 @@ struct InvariantChecker {
         case .modeBegan(let app, let mode): modes[app, default: []].insert(mode)
         case .modeEnded(let app, let mode): modes[app, default: []].remove(mode)
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
+            .sceneChanged,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
             .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,
             .processorThrottleEnded, .connectionsRejected, .wouldSuspend, .wouldResume, .hookFailed, .hookKilled,
@@ -294,7 +299,9 @@ struct InvariantChecker {
             }
             if state != .suspended { areAllSuspended = false }
             if state == .active || state == .inactive {
-                foreground += 1
+                let scenes = core.view(of: app, at: now)?.ownScenes ?? []
+                foreground +=
+                    scenes.isEmpty ? 1 : scenes.count { $0.role == .window && $0.state >= .foregroundInactive }
                 if workers.contains(app) { fail("the worker \(app) is in the foreground") }
             }
             checkRun(of: app, state, core)
@@ -303,7 +310,7 @@ struct InvariantChecker {
             }
         }
         checkSockets(core)
-        if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) apps are in the foreground") }
+        if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) windows are in the foreground") }
         let hasInput = current.values.contains { runs[$0]?.hasInput == true }
         if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline,
             !isHalfUsed || next - now > .milliseconds(25), !hasSwap || next - now > .seconds(10),

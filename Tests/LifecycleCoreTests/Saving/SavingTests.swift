@@ -197,6 +197,8 @@ struct SavingTests {
             .run(
                 run,
                 .notified(.didResume(after: .seconds(3), changed: ["battery", "x-a"]), delivered: true, cpu: .zero)),
+            .run(run, .scene(.began(.main, .external))), .run(run, .scene(.ended(SceneID("a.b_c-1")!))),
+            .run(run, .notified(.scene(.main, .didDisconnect), delivered: true, cpu: .zero)),
             .run(run, .mainProcessChanged(pid: 9)), .run(run, .freezeLost(attempt: 1)),
             .run(run, .notificationDelayed(wake: 17)), .run(run, .hookEnded(number: 3, .refusal)),
             .run(run, .hookEnded(number: 1 << 40, .notStarted("no"))),
@@ -237,6 +239,7 @@ struct SavingTests {
             .requested(RequestID(3), photos, .launch(.foreground, reason: .url, url: "a:b")),
             .requested(RequestID(5), photos, .interruptWhileConnected),
             .requested(RequestID(7), photos, .open(url: "a:b")),
+            .requested(RequestID(8), photos, .scene(.main, .background)),
             .requested(
                 RequestID(6), photos, .launch(.background, reason: .user, url: nil, environment: ["A=1", "B=«ä»"])),
             .socketsReady(photos, Input(kind: .listener, pid: 0, descriptor: 3, bytes: 0, peer: "[::]:80")),

@@ -1,0 +1,232 @@
+/// The scenes of apps that have more than one (L34). The app's own states stay as they are: an app is in the foreground as long as one
+/// of its scenes has a foreground slot. An app without a list has the scene `main` alone, which is what the app is.
+extension LifecycleCore {
+    /// More windows than a person tells apart. Each costs an entry here, and one in each answer about the app.
+    package static let maximumScenes = 32
+
+    private func scenes(_ index: Int) -> [Scene]? { apps[index].sharedRunStorage?.run.scenes }
+
+    /// The list of an app that runs, with its first scene if it had none.
+    private func listedScenes(_ index: Int) -> [Scene] {
+        if let scenes = scenes(index) { return scenes }
+        return [Scene(id: .main, role: .window, state: apps[index].execution?.sceneState ?? .background)]
+    }
+
+    private func hasForegroundSlot(_ index: Int, _ scene: SceneID) -> Bool {
+        foregroundSlots.contains { $0.app == index && $0.scene == scene }
+    }
+
+    /// The scene that an app is activated with, if the request names none: the window activated last, of those in the foreground if
+    /// there is one. `wanted`: the one that it names.
+    func mostActiveScene(_ index: Int, unless wanted: SceneID? = nil) -> (id: SceneID, role: SceneRole) {
+        let list = scenes(index) ?? []
+        if let wanted, let scene = list.first(where: { $0.id == wanted }) { return (scene.id, scene.role) }
+        let windows = list.filter { $0.role == .window }
+        let scene =
+            windows.last { hasForegroundSlot(index, $0.id) } ?? windows.last { $0.shown != .unattached } ?? windows.last
+            ?? list.last
+        return scene.map { ($0.id, $0.role) } ?? (.main, .window)
+    }
+
+    /// A scene that was disconnected comes to the foreground.
+    mutating func reconnect(_ index: Int, _ id: SceneID) {
+        guard let scene = scenes(index)?.first(where: { $0.id == id }), !scene.isConnected else { return }
+        connect(index, id, scene.role, state: .unattached)
+    }
+
+    // MARK: What the app says
+
+    mutating func sceneChanged(_ index: Int, _ event: SceneEvent, _ now: Instant) {
+        switch apps[index].phase {
+        // Its scenes end with it.
+        case .notRunning, .terminating, .ending: return
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
+        }
+        switch event {
+        case .began(let id, let role): sceneBegan(index, id, role, now)
+        case .ended(let id): sceneEnded(index, id, now)
+        }
+    }
+
+    /// A scene that an app in the foreground shows is there too. It counts as activated when the app was: an app does not get ahead of
+    /// others by that.
+    private mutating func sceneBegan(_ index: Int, _ id: SceneID, _ role: SceneRole, _ now: Instant) {
+        let list = listedScenes(index)
+        let isKnown = list.contains { $0.id == id }
+        guard apps[index].policy.role != .worker, isKnown || list.count < Self.maximumScenes else {
+            return effects.append(.warn(self[run: index].id, .sceneRefused(id)))
+        }
+        let scene = connect(index, id, role, state: .background)
+        guard let last = foregroundSlots.lastIndex(where: { $0.app == index }), !hasForegroundSlot(index, id) else {
+            return
+        }
+        let slot = ForegroundSlot(
+            app: index, scene: id, role: scene.role, isDeferred: foregroundSlots[last].isDeferred)
+        foregroundSlots.insert(slot, at: last + 1)
+        evictOverLimit(now)
+    }
+
+    /// The scene becomes the one of its app activated last. `state`: that of a scene which the app does not have; it is notified of the rest.
+    @discardableResult
+    private mutating func connect(_ index: Int, _ id: SceneID, _ role: SceneRole, state: SceneState) -> Scene {
+        var list = listedScenes(index)
+        var scene = Scene(id: id, role: role, state: .unattached)
+        if let position = list.firstIndex(where: { $0.id == id }) { scene = list.remove(at: position) }
+        let before = scene.shown
+        scene.isConnected = true
+        scene.state = max(scene.state, state)
+        if scene.shown != before { report(.sceneChanged(apps[index].id, id, from: before, to: scene.shown)) }
+        list.append(scene)
+        self[run: index].scenes = list
+        return scene
+    }
+
+    /// If no other scene of the app is in the foreground, the one of the same role that was activated last takes its place.
+    private mutating func sceneEnded(_ index: Int, _ id: SceneID, _ now: Instant) {
+        guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
+            list.count > 1 || !list[0].isMainWindow
+        else {
+            return effects.append(.warn(self[run: index].id, .sceneNotOpen(id)))
+        }
+        let scene = list.remove(at: position)
+        if scene.shown != .unattached {
+            report(.sceneChanged(apps[index].id, id, from: scene.shown, to: .unattached))
+        }
+        if list.isEmpty {
+            list = [Scene(id: .main, role: .window, state: .background)]
+            report(.sceneChanged(apps[index].id, .main, from: .unattached, to: .background))
+        }
+        self[run: index].scenes = list
+        guard let slot = foregroundSlots.firstIndex(where: { $0.app == index && $0.scene == id }) else { return }
+        let isOnly = foregroundSlots.count { $0.app == index } == 1
+        if isOnly, let heir = list.last(where: { $0.role == scene.role }) {
+            connect(index, heir.id, heir.role, state: .unattached)
+            foregroundSlots[slot].scene = heir.id
+        } else {
+            displace(foregroundSlots.remove(at: slot), .requested, now)
+        }
+    }
+
+    // MARK: Requests
+
+    /// Whether the app has a scene, or is asked to create it.
+    private func refusal(of id: SceneID, _ index: Int, isNewAllowed: Bool) -> Refusal? {
+        switch apps[index].phase {
+        case .notRunning: return .notRunning
+        case .terminating, .ending: return .ending
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
+        }
+        let list = listedScenes(index)
+        if apps[index].policy.role != .worker, list.contains(where: { $0.id == id }) { return nil }
+        guard isNewAllowed, apps[index].policy.role != .worker, self[run: index].handled.contains(.scenes) else {
+            return .noScene(id)
+        }
+        return list.count < Self.maximumScenes ? nil : .tooMany("an app has at most \(Self.maximumScenes) scenes")
+    }
+
+    mutating func sceneRequested(
+        _ request: RequestID, _ index: Int, _ id: SceneID, _ what: SceneRequest, isUnrequested: Bool, _ now: Instant
+    ) {
+        if let refusal = refusal(of: id, index, isNewAllowed: what == .activate) {
+            return answer(request, .refused(refusal))
+        }
+        switch what {
+        case .activate:
+            connect(index, id, .window, state: .unattached)
+            let launch = Launch(state: .foreground, reason: .user, isUnrequested: isUnrequested)
+            activateRequested(request, index, launch, scene: id, now)
+        case .background:
+            let own = foregroundSlots.filter { $0.app == index }
+            guard own.contains(where: { $0.scene == id }) else { return answer(request, .done(apps[index].state)) }
+            if own.count == 1 { return backgroundRequested(request, index, now) }
+            leaveForegroundSlot(index, id)
+            sendBehind(index, id)
+            answer(request, .done(apps[index].state))
+        }
+    }
+
+    /// The app returns with another scene.
+    private mutating func sendBehind(_ index: Int, _ id: SceneID) {
+        guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }) else { return }
+        list.insert(list.remove(at: position), at: 0)
+        self[run: index].scenes = list
+    }
+
+    // MARK: What the app is notified of
+
+    /// Called when an event is carried out that may have changed a scene. A frozen app is notified when it runs again.
+    mutating func followScenes(_ index: Int) {
+        guard let stored = apps[index].sharedRunStorage, stored.run.hasScenes else { return }
+        switch apps[index].phase {
+        case .foreground, .enteringBackground, .background: notifyScenes(index)
+        case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending: break
+        }
+    }
+
+    /// Notifies the app of each step of its scenes to the state that they have now.
+    mutating func notifyScenes(_ index: Int) {
+        guard var list = scenes(index) else { return }
+        let (run, isHandled) = (self[run: index].id, self[run: index].handled.contains(.scenes))
+        for position in list.indices {
+            let (scene, state) = (list[position], currentState(index, list[position]))
+            while list[position].state != state {
+                let step = list[position].state.step(towards: state)
+                list[position].state = step.state
+                if isHandled { effects.append(.notify(run, .scene(scene.id, step.notice))) }
+            }
+            // That it is disconnected was reported when it was decided.
+            if scene.shown != list[position].shown {
+                report(.sceneChanged(apps[index].id, scene.id, from: scene.shown, to: state))
+            }
+        }
+        let isAsApp = list.count == 1 && list[0].isMainWindow && list[0].shown == apps[index].execution?.sceneState
+        self[run: index].scenes = isAsApp ? nil : list
+    }
+
+    private func currentState(_ index: Int, _ scene: Scene) -> SceneState {
+        guard scene.isConnected else { return .unattached }
+        if case .foreground(let foreground)? = apps[index].execution, isInFront(index),
+            hasForegroundSlot(index, scene.id)
+        {
+            return foreground.isActive ? .foregroundActive : .foregroundInactive
+        }
+        // One that a user has asked for is created when it comes to the foreground.
+        return min(scene.state, .background)
+    }
+
+    // MARK: Memory
+
+    /// Disconnects the scenes in the background (L35). If none is in the foreground, the one activated last stays: the app returns
+    /// with it.
+    mutating func disconnectScenes(_ index: Int) {
+        guard var list = scenes(index) else { return }
+        touch(index)
+        let kept = hasForegroundSlot(index) ? nil : list.last { $0.shown == .background }?.id
+        for position in list.indices {
+            let scene = list[position]
+            guard scene.shown == .background, scene.id != kept, !hasForegroundSlot(index, scene.id) else { continue }
+            list[position].isConnected = false
+            report(.sceneChanged(apps[index].id, scene.id, from: .background, to: .unattached))
+        }
+        self[run: index].scenes = list
+        followScenes(index)
+    }
+
+    // MARK: Views
+
+    /// The own scenes of an app; empty: it has the scene `main` alone.
+    func sceneViews(_ run: Run) -> [AppView.Scene] {
+        (run.scenes ?? []).map { AppView.Scene(id: $0.id, role: $0.role, state: $0.shown) }
+    }
+}
+
+extension Execution {
+    /// The state of the only scene of an app.
+    var sceneState: SceneState? {
+        switch self {
+        case .launching, .terminating: nil
+        case .foreground(let foreground): foreground.isActive ? .foregroundActive : .foregroundInactive
+        case .enteringBackground, .background, .suspending, .suspended, .waking: .background
+        }
+    }
+}

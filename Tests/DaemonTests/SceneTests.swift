@@ -1,0 +1,98 @@
+import Control
+import Glibc
+import JSON
+import LifecycleCore
+import Systemd
+import Testing
+
+/// Scenes of real processes (L34).
+@Suite("Scenes")
+struct SceneTests {
+    private func states(_ daemon: TestDaemon, _ app: String) throws -> [String] {
+        (try daemon.status(app)["scenes"]?.arrayValue ?? []).map {
+            "\($0["id"]?.stringValue ?? "") \($0["role"]?.stringValue ?? "") \($0["state"]?.stringValue ?? "")"
+        }
+    }
+
+    /// The next events, as `scene notice` or their kind.
+    private func events(_ client: SelfClient, _ count: Int) throws -> [String] {
+        try (0..<count).map { _ in
+            let event = try client.next()
+            guard event.kind == "scene" else { return event.kind }
+            return "\(event.details["scene"]?.stringValue ?? "") \(event.details["notice"]?.stringValue ?? "")"
+        }
+    }
+
+    @Test("an app is notified of its scenes, also over a crash of the daemon; its last one takes it along (L34)")
+    func connection() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(["mail": SelfConnectionTests.manifest(root, SelfStage.quick)], root: root)
+        let client = try SelfStage.launch(daemon, "mail", "lend")
+        try client.call("BeginScene", [.string("a"), .string("")])
+        #expect(
+            try events(client, 4) == [
+                "main sceneWillResignActive", "main sceneDidEnterBackground", "a sceneWillEnterForeground",
+                "a sceneDidBecomeActive",
+            ])
+        try client.call("BeginScene", [.string("tools"), .string("panel")])
+        #expect(try events(client, 2) == ["tools sceneWillEnterForeground", "tools sceneDidBecomeActive"])
+        let all = ["main window background", "a window foregroundActive", "tools panel foregroundActive"]
+        #expect(try states(daemon, "mail") == all)
+        // By request: the app is asked to create a scene that it does not have.
+        _ = try daemon.call("ActivateScene", [.string("mail"), .string("b")])
+        #expect(try events(client, 3).last == "b sceneWillConnect")
+        #expect(try events(client, 2) == ["b sceneWillEnterForeground", "b sceneDidBecomeActive"])
+        _ = try daemon.call("Open", [.string("mail"), .string("mail:1"), .dictionary([])])
+        #expect(try client.next().details["scene"]?.stringValue == "b")
+        _ = try daemon.call("BackgroundScene", [.string("mail"), .string("tools")])
+        #expect(try events(client, 2) == ["tools sceneWillResignActive", "tools sceneDidEnterBackground"])
+        #expect(try daemon.state("mail") == "active")
+        // The next daemon knows them.
+        daemon.crash()
+        let next = try daemon.successor()
+        #expect(
+            try states(next, "mail") == [
+                "tools panel background", "main window background", "a window background", "b window foregroundActive",
+            ])
+        _ = try next.call("SimulatePressure", [.string("warning")])
+        #expect(try states(next, "mail").contains("a window unattached"))
+        let again = try SelfClient(next)
+        try again.attach()
+        try again.call("EndScene", [.string("b")])
+        try next.eventually("the window activated last takes its place") {
+            try states(next, "mail").contains("a window foregroundActive")
+        }
+        for scene in ["tools", "a"] { try again.call("EndScene", [.string(scene)]) }
+        try next.eventually("it has main alone") { try states(next, "mail").isEmpty }
+        #expect(try next.state("mail") == "active")
+    }
+
+    @Test("a script begins scenes over its notify socket; what is not valid is refused with a sentence (L34)")
+    func messages() throws {
+        let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "")])
+        try daemon.launch("editor")
+        try daemon.sendMessage("X_GREENROOM_SCENE_ROLE=external\nX_GREENROOM_BEGIN_SCENE=tv")
+        try daemon.eventually("it has a scene") { try !states(daemon, "editor").isEmpty }
+        #expect(try states(daemon, "editor") == ["main window foregroundActive", "tv external foregroundActive"])
+        for (message, reason) in [
+            ("X_GREENROOM_BEGIN_SCENE=a b", "expected 1 to 64 of the characters"),
+            ("X_GREENROOM_BEGIN_SCENE=x\nX_GREENROOM_SCENE_ROLE=wall", "expected one of window, external, panel"),
+            ("X_GREENROOM_SCENE_ROLE=panel", "needs a valid X_GREENROOM_BEGIN_SCENE="),
+            ("X_GREENROOM_END_SCENE=none", "the app has no such scene, or no other"),
+        ] {
+            try daemon.sendMessage(message)
+            try daemon.eventually(reason) {
+                try daemon.status("editor")["lastWarning"]?.stringValue?.contains(reason) ?? false
+            }
+        }
+        #expect(throws: (any Error).self) { try daemon.call("ActivateScene", [.string("editor"), .string("x")]) }
+        for number in 0..<40 { try daemon.sendMessage("X_GREENROOM_BEGIN_SCENE=s\(number)") }
+        try daemon.eventually("the last one is refused") {
+            let warning = try daemon.status("editor")["lastWarning"]?.stringValue ?? ""
+            return warning.contains("s39") && warning.contains("at most 32 scenes")
+        }
+        #expect(try states(daemon, "editor").count == 32)
+        try daemon.sendMessage("X_GREENROOM_END_SCENE=tv")
+        try daemon.eventually("it ends") { try !states(daemon, "editor").contains { $0.hasPrefix("tv") } }
+    }
+}
