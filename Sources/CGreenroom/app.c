@@ -389,6 +389,29 @@ PUBLIC int greenroom_end_mode(greenroom_app *app, const char *mode) {
     return call_with_text(app, "EndMode", mode, false, NULL, NULL);
 }
 
+PUBLIC int greenroom_begin_scene(greenroom_app *app, const char *scene, const char *role) {
+    if (!app)
+        return -EINVAL;
+    // The second text of such a call is the token of a task, which no role is longer than.
+    struct call *call = call_new(app, "BeginScene", ARGUMENTS_TASK, VALUES_NONE);
+    if (!call)
+        return fail_memory(app);
+    int r = call_set_text(call, scene);
+    role = role ? role : "window";
+    if (r >= 0 && strlen(role) >= sizeof call->token)
+        r = fail(app, -EINVAL, "BeginScene: the role is not window, external or panel.");
+    if (r < 0) {
+        call_free(call);
+        return r;
+    }
+    strcpy(call->token, role);
+    return call_finish(call, false, NULL, NULL);
+}
+
+PUBLIC int greenroom_end_scene(greenroom_app *app, const char *scene) {
+    return call_with_text(app, "EndScene", scene, false, NULL, NULL);
+}
+
 PUBLIC int greenroom_heartbeat(greenroom_app *app) {
     if (!app)
         return -EINVAL;

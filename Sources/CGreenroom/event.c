@@ -19,6 +19,7 @@ static const struct {
     {"notification", GREENROOM_NOTIFICATION, false},
     {"openURL", GREENROOM_OPEN_URL, false},
     {"push", GREENROOM_PUSH, true},
+    {"scene", GREENROOM_SCENE, false},
     {"tasksExpiring", GREENROOM_TASKS_EXPIRING, false},
     {"wake", GREENROOM_WAKE, true},
     {"willEnterForeground", GREENROOM_WILL_ENTER_FOREGROUND, false},
@@ -79,6 +80,8 @@ void event_free(struct event *event) {
     free((char *)public->level);
     free((char *)public->payload);
     free((char *)public->notification);
+    free((char *)public->scene);
+    free((char *)public->notice);
     record_free_texts(event->names);
     free(event);
 }
@@ -138,6 +141,7 @@ static int read_detail(sd_bus_message *message, const char *key, const char *typ
     bool has_cause = kind == GREENROOM_DID_BECOME_ACTIVE || kind == GREENROOM_WILL_RESIGN_ACTIVE;
     bool has_reason = kind == GREENROOM_WILL_TERMINATE || kind == GREENROOM_WAKE;
     bool has_payload = kind == GREENROOM_PUSH || kind == GREENROOM_NOTIFICATION;
+    bool has_scene = kind == GREENROOM_SCENE || kind == GREENROOM_OPEN_URL;
     if (kind == GREENROOM_OPEN_URL && strcmp(key, "url") == 0)
         return read_text(message, type, &public->url);
     if (has_cause && strcmp(key, "cause") == 0)
@@ -148,6 +152,10 @@ static int read_detail(sd_bus_message *message, const char *key, const char *typ
         return read_text(message, type, &public->level);
     if (has_payload && strcmp(key, "payload") == 0)
         return read_text(message, type, &public->payload);
+    if (has_scene && strcmp(key, "scene") == 0)
+        return read_text(message, type, &public->scene);
+    if (kind == GREENROOM_SCENE && strcmp(key, "notice") == 0)
+        return read_text(message, type, &public->notice);
     if (kind == GREENROOM_NOTIFICATION && strcmp(key, "kind") == 0)
         return read_text(message, type, &public->notification);
     if ((kind == GREENROOM_PUSH || kind == GREENROOM_WAKE) && strcmp(key, "id") == 0)
@@ -173,7 +181,9 @@ static int complete(struct event *event) {
     greenroom_event *public = &event->public;
     switch (public->kind) {
     case GREENROOM_OPEN_URL:
-        return complete_text(&public->url, "");
+        return complete_text(&public->url, "") < 0 ? -ENOMEM : complete_text(&public->scene, "main");
+    case GREENROOM_SCENE:
+        return complete_text(&public->scene, "main") < 0 ? -ENOMEM : complete_text(&public->notice, "");
     case GREENROOM_DID_BECOME_ACTIVE:
         return complete_text(&public->cause, "launch");
     case GREENROOM_WILL_RESIGN_ACTIVE:
@@ -205,7 +215,8 @@ static size_t length_of(const char *text) { return text ? strlen(text) : 0; }
 static void measure(struct event *event) {
     const greenroom_event *public = &event->public;
     event->size = sizeof *event + length_of(public->url) + length_of(public->cause) + length_of(public->reason) +
-        length_of(public->level) + length_of(public->payload) + length_of(public->notification);
+        length_of(public->level) + length_of(public->payload) + length_of(public->notification) + length_of(public->scene) +
+        length_of(public->notice);
     for (char **each = event->names; each && *each; each++)
         event->size += strlen(*each);
 }

@@ -82,6 +82,9 @@ public protocol AppDelegate: AnyObject {
 
     /// The app was suspended. `changed` has the kinds of notifications that follow.
     func didResume(after time: Duration, changed: [String]) throws
+
+    /// One of the scenes of the app has changed.
+    func sceneDidChange(_ scene: String, _ notice: SceneNotice) throws
 }
 
 extension AppDelegate {
@@ -119,6 +122,8 @@ extension AppDelegate {
     public func willSuspend() {}
     /// Does nothing.
     public func didResume(after time: Duration, changed: [String]) {}
+    /// Does nothing.
+    public func sceneDidChange(_ scene: String, _ notice: SceneNotice) {}
 
     /// Calls the method for an event. A wake is completed with what it returns.
     func handle(_ event: AppEvent) {
@@ -138,6 +143,7 @@ extension AppDelegate {
                 try didReceiveNotification(kind: kind, payload: payload)
             case .willSuspend: try willSuspend()
             case .didResume(let time, let changed): try didResume(after: time, changed: changed)
+            case .scene(let scene, let notice): try sceneDidChange(scene, notice)
             }
         } catch {
             logWarning("\(event.name) failed: \(error)")

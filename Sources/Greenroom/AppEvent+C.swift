@@ -29,6 +29,9 @@ extension AppEvent {
         case GREENROOM_WILL_SUSPEND: self = .willSuspend
         case GREENROOM_DID_RESUME:
             self = .didResume(after: .microseconds(Int64(clamping: event.suspended_usec)), changed: texts(event))
+        case GREENROOM_SCENE:
+            guard let notice = SceneNotice(rawValue: text(event.notice)) else { return nil }
+            self = .scene(text(event.scene), notice)
         default: return nil
         }
     }
@@ -65,6 +68,7 @@ extension AppEvent {
         case .didReceiveNotification: "didReceiveNotification"
         case .willSuspend: "willSuspend"
         case .didResume: "didResume"
+        case .scene: "scene"
         }
     }
 }

@@ -37,6 +37,8 @@ public enum AppEvent: Sendable {
     case willSuspend
     /// The app was suspended for a time. `changed` has the kinds of notifications that follow.
     case didResume(after: Duration, changed: [String])
+    /// One of the scenes of the app has changed.
+    case scene(String, SceneNotice)
 
     /// Kinds of events, for `App.handledEvents`.
     public struct Kinds: OptionSet, Sendable, Hashable {
@@ -55,7 +57,7 @@ public enum AppEvent: Sendable {
         public static let all: Kinds = [
             .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate,
             .didReceiveMemoryWarning, .tasksWillExpire, .open, .didReceivePush, .didWake, .didReceiveNotification,
-            .willSuspend, .didResume,
+            .willSuspend, .didResume, .scene,
         ]
         /// `AppEvent.didBecomeActive(cause:)`.
         public static let didBecomeActive = Kinds(GREENROOM_DID_BECOME_ACTIVE)
@@ -83,6 +85,8 @@ public enum AppEvent: Sendable {
         public static let willSuspend = Kinds(GREENROOM_WILL_SUSPEND)
         /// `AppEvent.didResume(after:changed:)`.
         public static let didResume = Kinds(GREENROOM_DID_RESUME)
+        /// `AppEvent.scene(_:_:)`. Without it greenroomd refuses requests for scenes that the app does not have.
+        public static let scene = Kinds(GREENROOM_SCENE)
     }
 }
 

@@ -17,7 +17,8 @@ from greenroom import _wire  # noqa: E402
 KINDS = {
     "openURL": {"url": "x:y"}, "didBecomeActive": {"cause": "launch"}, "willEnterForeground": {}, "push": {"payload": "a", "id": 1},
     "tasksExpiring": {"names": ["a", "b"], "remainingSeconds": 1.5}, "notification": {"kind": "time", "payload": "x"},
-    "didResume": {"suspendedSeconds": 0.5, "changed": ["a"]}, "memoryWarning": {"level": "critical"}, "future": {"a": {"b": [""]}},
+    "didResume": {"suspendedSeconds": 0.5, "changed": ["a"]}, "memoryWarning": {"level": "critical"},
+    "scene": {"scene": "a", "notice": "sceneWillConnect", "state": "background"}, "future": {"a": {"b": [""]}},
 }
 
 

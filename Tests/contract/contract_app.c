@@ -57,6 +57,14 @@ static int push(greenroom_app *app, const char *payload) {
         say(app, "mode");
         greenroom_end_mode(app, "audio");
     }
+    if (strcmp(payload, "scene") == 0) {
+        if (greenroom_begin_scene(app, "tools", "panel") < 0) {
+            say(app, "no scene: %s", greenroom_last_error(app));
+            return GREENROOM_FAILED;
+        }
+        say(app, "scene");
+        greenroom_end_scene(app, "tools");
+    }
     if (strcmp(payload, "large") == 0)
         say(app, "%0100000d", 0);
     return strcmp(payload, "none") == 0 ? GREENROOM_NO_DATA : GREENROOM_NEW_DATA;
@@ -101,6 +109,9 @@ static int handle(greenroom_app *app, const greenroom_event *event, void *userda
         break;
     case GREENROOM_DID_RESUME:
         say(app, "resume %.1f%s", (double)event->suspended_usec / 1e6, joined(event));
+        break;
+    case GREENROOM_SCENE:
+        say(app, "scene %s %s", event->scene, event->notice);
         break;
     }
     return 0;

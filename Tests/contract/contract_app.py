@@ -74,6 +74,14 @@ def push(payload):
         except greenroom.Refused as error:
             say(f"no mode: {error}")
             return greenroom.Result.FAILED
+    if payload == "scene":
+        try:
+            app.begin_scene("tools", "panel")
+            say("scene")
+            app.end_scene("tools")
+        except greenroom.Refused as error:
+            say(f"no scene: {error}")
+            return greenroom.Result.FAILED
     if payload == "large":
         say("x" * 100_000)
     return payload != "none"
@@ -103,6 +111,11 @@ def suspend():
 @app.on_resume
 def resume(seconds, changed):
     say(f"resume {seconds:.1f} {' '.join(changed)}".strip())
+
+
+@app.on_scene
+def scene(scene, notice):
+    say(f"scene {scene} {notice}")
 
 
 state = app.restore_bytes()

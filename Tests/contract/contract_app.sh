@@ -32,6 +32,15 @@ push() {
             result=failed
         fi
         ;;
+    scene)
+        if problem=$("$greenroomctl" app scene tools panel 2>&1); then
+            say scene
+            "$greenroomctl" app scene tools no
+        else
+            say "no scene: ${problem#greenroomctl: }"
+            result=failed
+        fi
+        ;;
     large) say "$(printf %0100000d 0 | tr 0 x)" ;;
     none) result=no-data ;;
     esac
@@ -44,7 +53,7 @@ fi
 
 # The trap runs at once if the shell is in `wait`, and otherwise after the end of the pipeline. So the loop is in the background.
 trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' TERM
-"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push tasksExpiring \
+"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push scene tasksExpiring \
     wake willEnterForeground willResignActive willSuspend willTerminate |
     while read -r serial kind first rest; do
         case $kind in
@@ -74,6 +83,7 @@ trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' T
             ;;
         openURL) say "url $first" ;;
         notification) say "notification $first $rest" ;;
+        scene) say "scene $first $rest" ;;
         willSuspend) say suspend ;;
         didResume) say "resume $first${rest:+ $rest}" ;;
         esac

@@ -246,7 +246,7 @@ class Sync(AppTest):
     def test_handlers_take_as_many_arguments_as_they_want(self):
         app = self.app()
         with self.assertRaisesRegex(TypeError, "gets 1 arguments"):
-            app.on_url(lambda url, more: None)
+            app.on_active(lambda cause, more: None)
         app.on_url(lambda *arguments: None)
         app.on_url(lambda: None)
 

@@ -57,7 +57,7 @@ typedef struct greenroom_task greenroom_task;
 
 /* The kinds of events, and the fields of greenroom_event that they have. */
 typedef enum greenroom_kind {
-    GREENROOM_OPEN_URL = 1,             /* The app is to open a URL. url */
+    GREENROOM_OPEN_URL = 1,             /* The app is to open a URL. url, scene */
     GREENROOM_DID_BECOME_ACTIVE = 2,    /* It is in front and gets input. cause: launch, return or interruptionEnded */
     GREENROOM_WILL_RESIGN_ACTIVE = 3,   /* It stops being active. cause: interruption or background */
     GREENROOM_WILL_ENTER_FOREGROUND = 4, /* It returns from the background */
@@ -70,6 +70,7 @@ typedef enum greenroom_kind {
     GREENROOM_NOTIFICATION = 11,        /* Something has changed. notification (for example locale), payload */
     GREENROOM_WILL_SUSPEND = 12,        /* The app will be suspended at once; a handler may be cut short by that */
     GREENROOM_DID_RESUME = 13,          /* It was suspended. suspended_usec; names: the kinds of notifications meanwhile */
+    GREENROOM_SCENE = 14,               /* One of its scenes has changed. scene, notice: sceneWillConnect, sceneDidBecomeActive, … */
 } greenroom_kind;
 
 /*
@@ -95,6 +96,9 @@ typedef struct greenroom_event {
     /* GREENROOM_UNLIMITED if there is no limit. */
     uint64_t remaining_usec;
     uint64_t suspended_usec;
+    /* The name of a scene, and what becomes of it. */
+    const char *scene;
+    const char *notice;
 } greenroom_event;
 
 /* How an event was handled: what a handler returns, and greenroom_answer() gets. */
@@ -414,6 +418,13 @@ int greenroom_heartbeat(greenroom_app *app);
  */
 int greenroom_begin_mode(greenroom_app *app, const char *mode);
 int greenroom_end_mode(greenroom_app *app, const char *mode);
+
+/*
+ * Begins a scene with this name, or shows one that the app has, and ends one. The role is "window", "external" or "panel"; NULL is a
+ * window. Each app begins with the scene "main". Both wait for the answer.
+ */
+int greenroom_begin_scene(greenroom_app *app, const char *scene, const char *role);
+int greenroom_end_scene(greenroom_app *app, const char *scene);
 
 /* Hints that the app has nothing to do until something arrives (1), or has (0). It does not wait. */
 int greenroom_set_idle(greenroom_app *app, int idle);

@@ -22,6 +22,7 @@ from . import _storage, _wire
 from ._connection import Connection, Reply
 from ._errors import Error, Refused, Unavailable
 from ._events import ANSWERED, ARGUMENTS, WAKES, Event, Launch, Result, combined, seconds, with_fewer_arguments
+from ._signals import Signals
 from ._task import Task
 
 VERSION = "0.2.0"
@@ -119,7 +120,7 @@ class App:
         return self._register("wake", handler)
 
     def on_url(self, handler: Handler) -> Handler:
-        """`handler(url)`: the app is to open a URL."""
+        """`handler(url, scene)`: the app is to open a URL, in this scene."""
         return self._register("openURL", handler)
 
     def on_notification(self, handler: Handler) -> Handler:
@@ -133,6 +134,14 @@ class App:
     def on_resume(self, handler: Handler) -> Handler:
         """`handler(suspended_seconds, changed)`: the app was suspended for so long. `changed`: the kinds of notifications."""
         return self._register("didResume", handler)
+
+    def on_scene(self, handler: Handler) -> Handler:
+        """`handler(scene, notice)`: one of the scenes of the app has changed.
+
+        `notice` is sceneWillConnect (a user has asked for the scene: create it), sceneWillEnterForeground, sceneDidBecomeActive,
+        sceneWillResignActive, sceneDidEnterBackground or sceneDidDisconnect (memory is short: destroy it).
+        """
+        return self._register("scene", handler)
 
     # ---- Running
 
@@ -177,7 +186,7 @@ class App:
 
         Returns whether the app continues to run: False after `on_terminate`.
         """
-        with _Signals(self._signaled):
+        with Signals(self._signaled):
             self.start()
             end = math.inf if timeout is None else time.monotonic() + timeout
             while not self._ended:
@@ -393,6 +402,21 @@ class App:
                 if not self._modes[name] and self.in_greenroom:
                     self._send("EndMode", "s", [name])
 
+    # ---- Scenes
+
+    def begin_scene(self, name: str, role: str = "window") -> None:
+        """Begins a scene, or shows one that the app has. The role is window, external or panel.
+
+        Each app begins with the scene "main". Raises Refused with the reason if the scene is refused.
+        """
+        if self.in_greenroom:
+            self._call("BeginScene", "ss", [name, role])
+
+    def end_scene(self, name: str) -> None:
+        """Ends a scene."""
+        if self.in_greenroom:
+            self._call("EndScene", "s", [name])
+
     # ---- What the app says about itself
 
     def status(self, text: str) -> None:
@@ -472,21 +496,3 @@ class _Done:
 
     def __await__(self) -> Any:
         return iter(())
-
-
-class _Signals:
-    """SIGTERM and SIGINT end the app while it dispatches, unless the program has handlers of its own."""
-
-    def __init__(self, handler: Callable[[int, object], None]) -> None:
-        self._handler = handler
-        self._earlier: dict[int, Any] = {}
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                    self._earlier[number] = signal.signal(number, self._handler)
-
-    def __exit__(self, *_: object) -> None:
-        for number, earlier in self._earlier.items():
-            signal.signal(number, earlier)

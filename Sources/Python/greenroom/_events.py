@@ -15,7 +15,7 @@ from . import _storage
 
 # The kinds of events, with the details that a handler gets as its arguments, and the value of one that is missing.
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "openURL": {"url": ""},
+    "openURL": {"url": "", "scene": "main"},
     "didBecomeActive": {"cause": "launch"},
     "willResignActive": {"cause": "background"},
     "willEnterForeground": {},
@@ -28,6 +28,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "notification": {"kind": "", "payload": ""},
     "willSuspend": {},
     "didResume": {"suspendedSeconds": 0.0, "changed": []},
+    "scene": {"scene": "main", "notice": ""},
 }
 ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake"}
 # Wakes take up to 30 seconds. With asyncio they are handled beside other events, so that none of those waits.

@@ -43,6 +43,15 @@ final class ContractApp: AppDelegate {
                 say("no mode: \(error)")
                 return .failed
             }
+        case "scene":
+            do {
+                try app.beginScene("tools", role: .panel)
+                say("scene")
+                try app.endScene("tools")
+            } catch {
+                say("no scene: \(error)")
+                return .failed
+            }
         case "task":
             do {
                 try app.withBackgroundTask(named: "push") { _ in say("task") }
@@ -90,6 +99,7 @@ final class ContractApp: AppDelegate {
     func open(url: String) { say("url \(url)") }
     func didReceiveNotification(kind: String, payload: String) { say("notification \(kind) \(payload)") }
     func willSuspend() { say("suspend") }
+    func sceneDidChange(_ scene: String, _ notice: SceneNotice) { say("scene \(scene) \(notice.rawValue)") }
 
     func didResume(after time: Duration, changed: [String]) {
         let tenths = (time / .milliseconds(100)).rounded()

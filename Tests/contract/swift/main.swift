@@ -36,6 +36,7 @@ func readEvents() async throws {
             delegate.didReceiveNotification(kind: kind, payload: payload)
         case .willSuspend: delegate.willSuspend()
         case .didResume(let time, let changed): delegate.didResume(after: time, changed: changed)
+        case .scene(let scene, let notice): delegate.sceneDidChange(scene, notice)
         }
     }
 }
