@@ -59,11 +59,14 @@ struct SceneTests {
         begin(harness, a)
         #expect(states(harness) == ["main: background", "a: foregroundActive"])
         #expect(harness.state("mail") == .active)
+        harness.register("maps")
+        harness.launch("maps")
+        #expect(harness.state("editor") == .background)
+        #expect(states(harness) == ["main: background", "a: background"])
         harness.activate("mail")
         begin(harness, b, of: "mail")
         #expect(states(harness, "mail") == ["main: foregroundActive", "b: foregroundActive"])
-        #expect(harness.state("editor") == .background)
-        #expect(states(harness) == ["main: background", "a: background"])
+        #expect(harness.state("maps") == .background)
         harness.activate("editor")
         #expect(states(harness) == ["main: background", "a: foregroundActive"])
         #expect(states(harness, "mail") == ["main: background", "b: foregroundActive"])
@@ -184,6 +187,17 @@ struct SceneTests {
         harness.request("editor", .scene(.main, .activate))
         #expect(notified(harness, since: mark).contains("sceneWillConnect main"))
         #expect(states(harness) == ["a: background", "main: foregroundActive"])
+        // Its last one in the background is connected again with the app.
+        begin(harness, b)
+        harness.advance(.seconds(30))
+        harness.simulate(.critical)
+        harness.background("editor")
+        end(harness, b)
+        end(harness, a)
+        mark = harness.mark
+        harness.activate("editor")
+        #expect(notified(harness, since: mark).first == "sceneWillConnect main")
+        #expect(harness.state("editor") == .active)
     }
 
     @Test(
