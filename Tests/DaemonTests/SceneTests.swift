@@ -72,7 +72,15 @@ struct SceneTests {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "")])
         try daemon.launch("editor")
         try daemon.sendMessage("X_GREENROOM_SCENE_ROLE=external\nX_GREENROOM_BEGIN_SCENE=tv")
-        try daemon.eventually("it has a scene") { try !states(daemon, "editor").isEmpty }
+        let event = try daemon.waitForEvent("the scene is shown") {
+            $0["kind"]?.stringValue == "sceneChanged" && $0["sceneState"]?.stringValue == "foregroundActive"
+        }
+        #expect(event["scene"]?.stringValue == "tv" && event["app"]?.stringValue == "editor")
+        let scenes = try daemon.bus.property(
+            path: ObjectPath.encode("editor", below: ControlNames.appPrefix), interface: ControlNames.appInterface,
+            "Scenes")
+        let roles = try [SceneStatus](variant: scenes).map(\.role)
+        #expect(roles == ["window", "external"])
         #expect(try states(daemon, "editor") == ["main window foregroundActive", "tv external foregroundActive"])
         for (message, reason) in [
             ("X_GREENROOM_BEGIN_SCENE=a b", "expected 1 to 64 of the characters"),

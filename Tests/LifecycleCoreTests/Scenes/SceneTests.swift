@@ -172,6 +172,24 @@ struct SceneTests {
         #expect(harness.state("mail") == .active)
     }
 
+    @Test("main can be begun again in another role, and then is no window (L34)")
+    func mainAsPanel() throws {
+        let harness = harness("editor")
+        begin(harness, a, .external)
+        end(harness, .main)
+        begin(harness, .main, .panel)
+        end(harness, a)
+        #expect(states(harness) == ["main: foregroundActive"])
+        harness.register("mail")
+        harness.launch("mail")
+        #expect(harness.state("editor") == .active)
+        #expect(harness.state("mail") == .active)
+        #expect(LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes)) == harness.core)
+        end(harness, .main)
+        #expect(harness.state("editor") == .background)
+        #expect(states(harness).isEmpty)
+    }
+
     @Test(
         "at a warning, scenes in the background are disconnected before an app is killed, and it is notified (L34, L35)"
     )
