@@ -67,6 +67,26 @@ struct SceneTests {
         #expect(try next.state("mail") == "active")
     }
 
+    @Test("a suspended app is notified of a scene that was disconnected before anything else when it is thawed (L34)")
+    func suspended() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(["mail": SelfConnectionTests.manifest(root, SelfStage.quick)], root: root)
+        let client = try SelfStage.launch(daemon, "mail", "lend")
+        try client.call("BeginScene", [.string("a"), .string("window")])
+        _ = try events(client, 4)
+        try SelfStage.request(daemon, "Background", "mail")
+        #expect(try events(client, 3) == ["a sceneWillResignActive", "a sceneDidEnterBackground", "willResignActive"])
+        try client.answer(try client.next().serial)
+        try daemon.waitUntil("mail", is: "suspended")
+        #expect(try events(client, 1) == ["willSuspend"])
+        _ = try daemon.call("SimulatePressure", [.string("warning")])
+        #expect(try states(daemon, "mail") == ["main window unattached", "a window background"])
+        try SelfStage.request(daemon, "Activate", "mail")
+        #expect(try events(client, 1) == ["main sceneDidDisconnect"])
+        try daemon.waitUntil("mail", is: "active")
+        #expect(try states(daemon, "mail") == ["main window unattached", "a window foregroundActive"])
+    }
+
     @Test("a script begins scenes over its notify socket; what is not valid is refused with a sentence (L34)")
     func messages() throws {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "")])
