@@ -20,6 +20,7 @@ static const struct {
     {"openURL", GREENROOM_OPEN_URL, false},
     {"push", GREENROOM_PUSH, true},
     {"scene", GREENROOM_SCENE, false},
+    {"takeSnapshot", GREENROOM_TAKE_SNAPSHOT, true},
     {"tasksExpiring", GREENROOM_TASKS_EXPIRING, false},
     {"wake", GREENROOM_WAKE, true},
     {"willEnterForeground", GREENROOM_WILL_ENTER_FOREGROUND, false},
@@ -205,6 +206,7 @@ static int complete(struct event *event) {
     case GREENROOM_WILL_ENTER_FOREGROUND:
     case GREENROOM_DID_ENTER_BACKGROUND:
     case GREENROOM_WILL_SUSPEND:
+    case GREENROOM_TAKE_SNAPSHOT:
         break;
     }
     return 0;

@@ -43,7 +43,8 @@ static int append_arguments(const struct call *call, sd_bus_message *message) {
         return call->result ? sd_bus_message_append(message, "ta{sv}", call->serial, 1, "result", "s", call->result)
                             : sd_bus_message_append(message, "ta{sv}", call->serial, 0);
     case ARGUMENTS_DESCRIPTOR:
-        return sd_bus_message_append(message, "h", call->descriptor);
+        return call->text ? sd_bus_message_append(message, "sh", call->text, call->descriptor)
+                          : sd_bus_message_append(message, "h", call->descriptor);
     case ARGUMENTS_ATTACH:
         return append_attach(call->app, message);
     }

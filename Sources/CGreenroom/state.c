@@ -81,8 +81,9 @@ static int save_file(greenroom_app *app, const void *data, size_t size) {
     return r < 0 ? r : 0;
 }
 
-static int save(greenroom_app *app, bool is_state, const void *data, size_t size, bool is_async, greenroom_reply_handler_t reply,
-                void *userdata) {
+/// A snapshot without a type is a PNG.
+static int save(greenroom_app *app, bool is_state, const void *data, size_t size, const char *type, bool is_async,
+                greenroom_reply_handler_t reply, void *userdata) {
     const char *what = is_state ? "The restoration state" : "The snapshot";
     size_t limit = is_state ? MAX_STATE : MAX_SNAPSHOT;
     if (!app)
@@ -93,14 +94,15 @@ static int save(greenroom_app *app, bool is_state, const void *data, size_t size
         return fail(app, -EMSGSIZE, "%s has %zu bytes; at most %zu are kept.", what, size, limit);
     if (mode_of(app) == MODE_CHILD)
         return fail_child(app, is_state ? "greenroom_save_state" : "greenroom_save_snapshot");
-    struct call *call = call_new(app, is_state ? "SaveState" : "SaveSnapshot", ARGUMENTS_DESCRIPTOR, VALUES_NONE);
+    const char *member = is_state ? "SaveState" : type ? "SaveSnapshotAs" : "SaveSnapshot";
+    struct call *call = call_new(app, member, ARGUMENTS_DESCRIPTOR, VALUES_NONE);
     if (!call)
         return fail_memory(app);
     call->size += size;
-    int r = 0;
-    if (mode_of(app) == MODE_OUTSIDE)
+    int r = type ? call_set_text(call, type) : 0;
+    if (r >= 0 && mode_of(app) == MODE_OUTSIDE)
         r = is_state ? save_file(app, data, size) : 0;
-    else if ((call->descriptor = sealed_memfd(is_state ? "state" : "snapshot", data, size)) < 0)
+    else if (r >= 0 && (call->descriptor = sealed_memfd(is_state ? "state" : "snapshot", data, size)) < 0)
         r = fail(app, call->descriptor, "%s was not saved: %s.", what, strerror(-call->descriptor));
     if (r < 0) {
         call_free(call);
@@ -110,21 +112,30 @@ static int save(greenroom_app *app, bool is_state, const void *data, size_t size
 }
 
 PUBLIC int greenroom_save_state(greenroom_app *app, const void *data, size_t size) {
-    return save(app, true, data, size, false, NULL, NULL);
+    return save(app, true, data, size, NULL, false, NULL, NULL);
 }
 
 PUBLIC int greenroom_save_state_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
                                       void *userdata) {
-    return save(app, true, data, size, true, reply, userdata);
+    return save(app, true, data, size, NULL, true, reply, userdata);
 }
 
 PUBLIC int greenroom_save_snapshot(greenroom_app *app, const void *data, size_t size) {
-    return save(app, false, data, size, false, NULL, NULL);
+    return save(app, false, data, size, NULL, false, NULL, NULL);
 }
 
 PUBLIC int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
                                          void *userdata) {
-    return save(app, false, data, size, true, reply, userdata);
+    return save(app, false, data, size, NULL, true, reply, userdata);
+}
+
+PUBLIC int greenroom_save_snapshot_as(greenroom_app *app, const void *data, size_t size, const char *type) {
+    return save(app, false, data, size, type, false, NULL, NULL);
+}
+
+PUBLIC int greenroom_save_snapshot_as_async(greenroom_app *app, const void *data, size_t size, const char *type,
+                                            greenroom_reply_handler_t reply, void *userdata) {
+    return save(app, false, data, size, type, true, reply, userdata);
 }
 
 // MARK: Reading

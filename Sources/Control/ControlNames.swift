@@ -41,6 +41,12 @@ package enum ControlNames {
         case failed = "Failed"
         /// Of Self1: an event or a task that is not open.
         case notOpen = "NotOpen"
+        /// `App1.GetSnapshot`: the app has none.
+        case noSnapshot = "NoSnapshot"
+        /// The manifest hides the snapshot (`SnapshotPrivacy=hidden`).
+        case snapshotHidden = "SnapshotHidden"
+        /// It may show protected data, and the user is away.
+        case snapshotWithheld = "SnapshotWithheld"
         /// Of Self1: there is no restoration state.
         case notFound = "NotFound"
 

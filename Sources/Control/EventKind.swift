@@ -2,5 +2,5 @@
 /// org.greenroom.Self1.
 package enum EventKind: String, CaseIterable, Hashable, Sendable {
     case openURL, didBecomeActive, willResignActive, willEnterForeground, didEnterBackground, willTerminate
-    case memoryWarning, tasksExpiring, push, wake, notification, willSuspend, didResume, scene
+    case memoryWarning, tasksExpiring, push, wake, notification, willSuspend, didResume, scene, takeSnapshot
 }

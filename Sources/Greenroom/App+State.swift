@@ -40,12 +40,26 @@ extension App {
     /// Removes the restoration state, so that the next process begins anew.
     public func dropState() throws(GreenroomError) { try call { greenroom_drop_state($0) } }
 
-    /// Saves a picture of the app that is shown while it returns. Without Greenroom it does nothing.
+    /// Saves a picture of the app that is shown while the app is not. Without Greenroom it does nothing.
     ///
-    /// - Parameter image: at most 8 MiB.
-    public func saveSnapshot(_ image: some Sequence<UInt8>) throws(GreenroomError) {
-        let bytes = Array(image)
-        try call { library in bytes.withUnsafeBytes { greenroom_save_snapshot(library, $0.baseAddress, $0.count) } }
+    /// - Parameters:
+    ///   - image: at most 8 MiB.
+    ///   - type: its media type, for example `image/jpeg`, or `text/plain` for UTF-8.
+    public func saveSnapshot(
+        _ image: some Sequence<UInt8>, type: String = Snapshot.png
+    ) throws(GreenroomError) {
+        try save(Snapshot(image, type: type))
+    }
+
+    /// Saves a snapshot, as `saveSnapshot(_:type:)`.
+    public func save(_ snapshot: Snapshot) throws(GreenroomError) {
+        try call { library in
+            snapshot.bytes.withUnsafeBytes { bytes in
+                snapshot.type == Snapshot.png
+                    ? greenroom_save_snapshot(library, bytes.baseAddress, bytes.count)
+                    : greenroom_save_snapshot_as(library, bytes.baseAddress, bytes.count, snapshot.type)
+            }
+        }
     }
 
     // MARK: What the app reports

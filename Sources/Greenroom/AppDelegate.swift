@@ -85,6 +85,12 @@ public protocol AppDelegate: AnyObject {
 
     /// One of the scenes of the app has changed.
     func sceneDidChange(_ scene: String, _ notice: SceneNotice) throws
+
+    /// A picture of the app is wanted, which is shown while the app is not. `nil`: there is nothing to show.
+    ///
+    /// It is called when the app has answered that it is in the background, and after a wake that has led to new data. The app is
+    /// suspended 500ms later at the latest.
+    func takeSnapshot() throws -> Snapshot?
 }
 
 extension AppDelegate {
@@ -124,6 +130,8 @@ extension AppDelegate {
     public func didResume(after time: Duration, changed: [String]) {}
     /// Does nothing.
     public func sceneDidChange(_ scene: String, _ notice: SceneNotice) {}
+    /// Returns `nil`.
+    public func takeSnapshot() -> Snapshot? { nil }
 
     /// Calls the method for an event. A wake is completed with what it returns.
     func handle(_ event: AppEvent) {
@@ -144,6 +152,7 @@ extension AppDelegate {
             case .willSuspend: try willSuspend()
             case .didResume(let time, let changed): try didResume(after: time, changed: changed)
             case .scene(let scene, let notice): try sceneDidChange(scene, notice)
+            case .takeSnapshot: if let snapshot = try takeSnapshot() { try App.shared.save(snapshot) }
             }
         } catch {
             logWarning("\(event.name) failed: \(error)")

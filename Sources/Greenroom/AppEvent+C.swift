@@ -32,6 +32,7 @@ extension AppEvent {
         case GREENROOM_SCENE:
             guard let notice = SceneNotice(rawValue: text(event.notice)) else { return nil }
             self = .scene(text(event.scene), notice)
+        case GREENROOM_TAKE_SNAPSHOT: self = .takeSnapshot
         default: return nil
         }
     }
@@ -39,7 +40,7 @@ extension AppEvent {
     /// Whether the library answers the event when it was handled. Wakes are completed by the app.
     var isAnswered: Bool {
         switch self {
-        case .didEnterBackground, .willTerminate: true
+        case .didEnterBackground, .willTerminate, .takeSnapshot: true
         default: false
         }
     }
@@ -69,6 +70,7 @@ extension AppEvent {
         case .willSuspend: "willSuspend"
         case .didResume: "didResume"
         case .scene: "scene"
+        case .takeSnapshot: "takeSnapshot"
         }
     }
 }

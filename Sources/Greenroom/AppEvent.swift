@@ -39,6 +39,10 @@ public enum AppEvent: Sendable {
     case didResume(after: Duration, changed: [String])
     /// One of the scenes of the app has changed.
     case scene(String, SceneNotice)
+    /// A picture of the app is wanted, which is shown while the app is not: call `App.saveSnapshot(_:type:)`.
+    ///
+    /// It comes when the app has answered `didEnterBackground`, and after a wake that has led to new data. The app has 500ms.
+    case takeSnapshot
 
     /// Kinds of events, for `App.handledEvents`.
     public struct Kinds: OptionSet, Sendable, Hashable {
@@ -57,7 +61,7 @@ public enum AppEvent: Sendable {
         public static let all: Kinds = [
             .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate,
             .didReceiveMemoryWarning, .tasksWillExpire, .open, .didReceivePush, .didWake, .didReceiveNotification,
-            .willSuspend, .didResume, .scene,
+            .willSuspend, .didResume, .scene, .takeSnapshot,
         ]
         /// `AppEvent.didBecomeActive(cause:)`.
         public static let didBecomeActive = Kinds(GREENROOM_DID_BECOME_ACTIVE)
@@ -87,6 +91,8 @@ public enum AppEvent: Sendable {
         public static let didResume = Kinds(GREENROOM_DID_RESUME)
         /// `AppEvent.scene(_:_:)`. Without it greenroomd refuses requests for scenes that the app does not have.
         public static let scene = Kinds(GREENROOM_SCENE)
+        /// `AppEvent.takeSnapshot`. Without it no snapshot is asked for.
+        public static let takeSnapshot = Kinds(GREENROOM_TAKE_SNAPSHOT)
     }
 }
 

@@ -439,7 +439,7 @@ struct CoreModel {
                 apps[app].memoryBeforeEnd = apps[app].memory
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene:
+            .willSuspend, .didResume, .scene, .takeSnapshot:
             break
         }
     }

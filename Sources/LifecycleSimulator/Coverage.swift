@@ -18,7 +18,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
     case processorMeasured, socketsReady, timer, observed
-    case attached, terminationAnswered, idleHinted, open
+    case attached, terminationAnswered, idleHinted, snapshotTaken, open
     case hookEnded
     case sceneBegan, sceneEnded, activateScene, backgroundScene
 
@@ -93,6 +93,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .attached: self = .attached
         case .terminationAnswered: self = .terminationAnswered
         case .idleHinted: self = .idleHinted
+        case .snapshotTaken: self = .snapshotTaken
         case .hookEnded: self = .hookEnded
         case .scene(.began): self = .sceneBegan
         case .scene(.ended): self = .sceneEnded

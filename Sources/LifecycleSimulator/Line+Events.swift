@@ -155,6 +155,7 @@ extension Line {
         case .attached(let handled): add(handled)
         case .terminationAnswered: add(" has finished")
         case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
+        case .snapshotTaken: add(" has taken its snapshot")
         }
     }
 
@@ -296,6 +297,7 @@ extension Line {
         if policy.startUpTime != .zero { add(", start-up ", policy.startUpTime) }
         if policy.suspension != .yes { add(", Suspend=\(policy.suspension.rawValue)") }
         if policy.exitsOnSuspend { add(", exits on suspend") }
+        if policy.hidesSnapshot { add(", hides its snapshot") }
         add(", modes ")
         add(policy.backgroundModes.rawValue)
         add(", priority ")

@@ -19,6 +19,7 @@ extension Notice {
         case .willSuspend: "willSuspend"
         case .didResume(_, let changed): "didResume, changed: \(changed.joined(separator: " "))"
         case .scene(let id, let notice): "\(notice.rawValue) \(id)"
+        case .takeSnapshot: "takeSnapshot"
         }
     }
 }
@@ -31,5 +32,6 @@ extension Line {
         if handled.contains(.willSuspend) { add(" willSuspend") }
         if handled.contains(.didResume) { add(" didResume") }
         if handled.contains(.scenes) { add(" scenes") }
+        if handled.contains(.takeSnapshot) { add(" takeSnapshot") }
     }
 }

@@ -110,7 +110,8 @@ extension World {
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .modeBegan, .modeEnded, .timeoutExtended,
             .wakeCompleted, .heartbeat,
-            .heartbeatGivenUp, .heartbeatTimeChanged, .stopping, .terminationAnswered, .idleHinted, .scene:
+            .heartbeatGivenUp, .heartbeatTimeChanged, .stopping, .terminationAnswered, .idleHinted, .scene,
+            .snapshotTaken:
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event

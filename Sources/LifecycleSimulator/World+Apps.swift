@@ -26,6 +26,7 @@ extension World {
         let policy = apps[runs[run].app].policy
         switch notice {
         case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume, .scene: break
+        case .takeSnapshot: takeSnapshot(run)
         case .didBecomeActive:
             runs[run].isInForeground = true
             if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
@@ -323,7 +324,7 @@ extension RunEvent {
             .stopping,
             .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured, .attached, .terminationAnswered, .idleHinted, .hookEnded, .scene:
+            .processorMeasured, .attached, .terminationAnswered, .idleHinted, .snapshotTaken, .hookEnded, .scene:
             nil
         }
     }

@@ -5,11 +5,17 @@ struct FakeConnections {
     var random: Random
     /// Apps connect in this seed.
     let areUsed: Bool
+    /// Some of them are asked for snapshots. They are drawn from numbers of their own.
+    let takeSnapshots: Bool
+    var snapshots: Random
 
     init(_ scenario: Scenario) {
         var random = Random(seed: scenario.seed ^ 0x62_7573_6573)
         let isDrawn = random.chance(600)
         areUsed = isDrawn && scenario.storm == nil
+        var snapshots = Random(seed: scenario.seed ^ 0x70_6963_7475_7265)
+        takeSnapshots = snapshots.chance(500)
+        self.snapshots = snapshots
         self.random = random
     }
 }
@@ -42,10 +48,30 @@ extension World {
     }
 
     private mutating func drawHandled() -> HandledNotices {
-        var handled: HandledNotices = [.didEnterBackground, .openURL, .willSuspend, .didResume]
-        if !connections.random.chance(500) { handled = HandledNotices(rawValue: UInt32(connections.random.below(16))) }
+        var handled = drawKinds()
         if scenes.areUsed, scenes.random.chance(700) { handled.insert(.scenes) }
+        if connections.takeSnapshots, connections.snapshots.chance(600) { handled.insert(.takeSnapshot) }
         return handled
+    }
+
+    private mutating func drawKinds() -> HandledNotices {
+        if connections.random.chance(500) { return [.didEnterBackground, .openURL, .willSuspend, .didResume] }
+        return HandledNotices(rawValue: UInt32(connections.random.below(16)))
+    }
+
+    /// The app is asked for a snapshot: it takes it at once, in longer than it has, or never. What it says while it is frozen comes
+    /// after the thaw.
+    mutating func takeSnapshot(_ run: Int) {
+        let limit = LifecycleCore.snapshotTime.microseconds
+        let range: ClosedRange<Microseconds>? =
+            switch connections.snapshots.below(4) {
+            case 0: 0...50 * .millisecond
+            case 1: limit - 2...limit + 2
+            case 2: limit / 2...3 * limit
+            default: isQuiet ? 0...100 : nil
+            }
+        guard let range else { return }
+        plan(.send(.run(runs[run].id, .snapshotTaken)), by: run, after: connections.snapshots.within(range))
     }
 
     /// The app was notified that it terminates: one with a connection may say that it has finished, before it exits or instead.

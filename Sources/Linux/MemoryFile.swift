@@ -77,6 +77,23 @@ package enum MemoryFile {
         return file
     }
 
+    /// The file for a program that only reads it: with an offset of its own, read-only, and with contents that cannot change any
+    /// more. If the app that provides it can still write to it, it is a copy: 8 MiB take about 4 ms.
+    /// - Returns: `nil` for a file of another kind, or one of more than `limit` bytes.
+    package static func readOnly(_ file: borrowing Descriptor, limit: Int) throws(SystemError) -> SharedDescriptor? {
+        guard isMemoryFile(file), try size(file) <= limit else { return nil }
+        guard !hasSealedContents(file) else { return try reopened(file) }
+        guard let contents = try contents(file, limit: limit) else { return nil }
+        return try reopened(try sealed("greenroom-copy", contents))
+    }
+
+    private static func reopened(_ file: borrowing Descriptor) throws(SystemError) -> SharedDescriptor {
+        // The app may have a lease on the file (fcntl(2)), for whose end a blocking open would wait 45 s.
+        let opened = try Descriptor.open("/proc/self/fd/\(file.raw)", O_RDONLY | O_NONBLOCK)
+        _ = fcntl(opened.raw, F_SETFL, O_RDONLY)
+        return SharedDescriptor(opened)
+    }
+
     /// Reads the contents of a file that an app provides, whatever its offset. It is not mapped, so that an app that shrinks
     /// it meanwhile only shortens the result.
     /// - Returns: `nil` for a file of another kind, or one of more than `limit` bytes.

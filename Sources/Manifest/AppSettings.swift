@@ -193,6 +193,10 @@ extension AppManifest {
                 AppPolicy.TerminateSuspended(rawValue: $0)
             },
             .flag("Lifecycle", "ProtectedData", \.policy.usesProtectedData),
+            .value("Lifecycle", "SnapshotPrivacy", "none or hidden", \.policy.hidesSnapshot) { text in
+                text == "hidden" ? true : text == "none" ? false : nil
+            },
+            .flag("Lifecycle", "SnapshotPersistent", \.keepsSnapshot),
             Setting(
                 section: "Lifecycle", key: "BackgroundModes",
                 expected: "one or more of " + BackgroundModes.named.map(\.name).joined(separator: ", "),

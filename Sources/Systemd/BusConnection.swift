@@ -300,6 +300,20 @@ package final class BusConnection {
         }
     }
 
+    /// Calls a method whose answer begins with a descriptor, and waits for it.
+    package func descriptorAndValues(
+        path: String, interface: String, member: String, timeout: Duration? = .seconds(25)
+    ) throws(BusError) -> (descriptor: SharedDescriptor, values: [Variant]) {
+        var result: Result<(SharedDescriptor, [Variant]), BusError>?
+        let message = try makeCall(destination, path, interface, member, [])
+        defer { sd_bus_message_unref(message) }
+        try OutgoingCall.send(message, on: bus, timeout: timeout, OutgoingCall(forDescriptorAndValues: { result = $0 }))
+        while true {
+            if let result { return try result.get() }
+            do throws(BusError) { try step(until: nil) } catch { if result == nil { throw error } }
+        }
+    }
+
     // MARK: Signals
 
     /// Reads all that has arrived, without waiting. The signals among it are for `nextSignal`.

@@ -34,8 +34,8 @@ package struct BusMethod {
     package let arguments: [String]
     package let results: [String]
     package let access: BusAccess
-    /// Whether all arguments are of the type `h`, and are read. Each call must have as many descriptors. Only of servers
-    /// with `BusLimits.descriptors`; others refuse all calls with descriptors.
+    /// Whether the last arguments are of the type `h`, and are read. Each call must have as many descriptors. Only of servers that
+    /// trust their clients, or have `BusLimits.descriptors`; others refuse all calls with descriptors.
     package let takesDescriptors: Bool
     package let handler: (MethodCall) -> Void
 

@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+import Posix
 
 /// The limits of an incoming message. libsystemd checks the form of a message (signatures, UTF-8, lengths), but allows
 /// 128 MiB and 128 nested containers.
@@ -37,6 +38,44 @@ struct MessageReader {
     /// Reads all values of the message.
     static func read(_ message: OpaquePointer, limits: MessageLimits = MessageLimits()) throws(BusError) -> [Variant] {
         try BusError.check(sd_bus_message_rewind(message, 1), "the message could not be read")
+        var reader = MessageReader(message, limits: limits)
+        return try reader.readAll(depth: 0)
+    }
+
+    /// Reads the values before the first descriptor (`h`) among the arguments.
+    static func readBeforeDescriptors(
+        _ message: OpaquePointer, limits: MessageLimits = MessageLimits()
+    ) throws(BusError) -> [Variant] {
+        try BusError.check(sd_bus_message_rewind(message, 1), "the message could not be read")
+        var reader = MessageReader(message, limits: limits)
+        var values: [Variant] = []
+        var type: CChar = 0
+        while sd_bus_message_peek_type(message, &type, nil) > 0, type != ascii("h"),
+            let value = try reader.readNext(depth: 0)
+        {
+            values.append(value)
+        }
+        return values
+    }
+
+    /// Reads the next value, which is a descriptor. The message closes its own; the result is a duplicate.
+    static func readDescriptor(_ message: OpaquePointer) throws(BusError) -> SharedDescriptor {
+        var descriptor: Int32 = -1
+        try BusError.check(
+            withUnsafeMutableBytes(of: &descriptor) {
+                sd_bus_message_read_basic(message, ascii("h"), $0.baseAddress)
+            }, "a descriptor could not be read")
+        do throws(SystemError) {
+            return SharedDescriptor(try Descriptor.duplicate(of: descriptor))
+        } catch {
+            throw .failed("a descriptor could not be duplicated: \(error)")
+        }
+    }
+
+    /// Reads the values after those that were read before.
+    static func readRest(
+        _ message: OpaquePointer, limits: MessageLimits = MessageLimits()
+    ) throws(BusError) -> [Variant] {
         var reader = MessageReader(message, limits: limits)
         return try reader.readAll(depth: 0)
     }

@@ -26,11 +26,18 @@ package final class MethodCall {
         self.peer = peer
         self.serial = serial
         if method.takesDescriptors {
-            // libsystemd does not have them (`BusIntake`), so it cannot read the values either: they are in their order.
-            guard descriptors.count == method.input.utf8.count else {
-                throw .invalid("\(descriptors.count) file descriptors; \(method.input.utf8.count) are expected")
+            var values = try MessageReader.readBeforeDescriptors(message, limits: peer.limits.message)
+            let count = method.input.utf8.count { $0 == UInt8(ascii: "h") }
+            if peer.limits.descriptors > 0 {
+                // libsystemd does not have them (`BusIntake`), so it cannot read the values either: they are in their order.
+                guard descriptors.count == count else {
+                    throw .invalid("\(descriptors.count) file descriptors; \(count) are expected")
+                }
+                values += descriptors.map { .descriptor($0) }
+            } else {
+                for _ in 0..<count { values.append(.descriptor(try MessageReader.readDescriptor(message))) }
             }
-            arguments = descriptors.map { .descriptor($0) }
+            arguments = values
         } else {
             arguments = try MessageReader.read(message, limits: peer.limits.message)
         }

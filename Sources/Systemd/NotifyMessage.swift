@@ -14,8 +14,8 @@ package enum NotifyMessage: Equatable, Sendable {
     /// The time between heartbeats from now on; zero: none is expected.
     case watchdogTime(Duration)
     case extendTimeout(Duration)
-    /// Store the descriptors of the datagram under this name.
-    case storeDescriptors(name: String)
+    /// Store the descriptors of the datagram under this name. `type`: of a snapshot; `nil`: it is a PNG.
+    case storeDescriptors(name: String, type: String? = nil)
     case removeDescriptors(name: String)
     /// Close the descriptor of the datagram after everything before it has been handled.
     case barrier
@@ -73,6 +73,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
         "X_GREENROOM_BEGIN_MODE", "X_GREENROOM_END_MODE", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
         "X_GREENROOM_IDLE", "X_GREENROOM_BEGIN_SCENE", "X_GREENROOM_END_SCENE", "X_GREENROOM_SCENE_ROLE",
+        "X_GREENROOM_SNAPSHOT_TYPE",
     ]
     /// Keys of sd_notify(3) (systemd 258) that need no answer. MONOTONIC_USEC= belongs to RELOADING=1, and FDPOLL=0 asks for what is
     /// done in any case. INVOCATION_ID= is for systemd itself.
@@ -142,6 +143,7 @@ private struct NotifyReader {
     private var messages: [NotifyMessage] = []
     private var seen: Set<String> = []
     private var storeName: String?
+    private var snapshotType: String?
     private var stores = false
     private var removes = false
 
@@ -153,6 +155,7 @@ private struct NotifyReader {
         "STATUS", "ERRNO", "MAINPID", "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
         "X_GREENROOM_WAKE_ID",
         "X_GREENROOM_IDLE", "X_GREENROOM_BEGIN_SCENE", "X_GREENROOM_END_SCENE", "X_GREENROOM_SCENE_ROLE",
+        "X_GREENROOM_SNAPSHOT_TYPE",
     ]
 
     /// The largest number that JSON has exactly. Wakes are counted from 1.
@@ -206,6 +209,7 @@ private struct NotifyReader {
         case "X_GREENROOM_WAKE_ID":
             if let id = number(key, value, 1...Self.largestWakeID) { wakeID = id }
         case "X_GREENROOM_IDLE": readIdle(key, value)
+        case "X_GREENROOM_SNAPSHOT_TYPE": readSnapshotType(key, value)
         // Any other value than 1.
         case "BARRIER": break
         default: recordUnknown(key)
@@ -226,7 +230,11 @@ private struct NotifyReader {
     /// Returns the messages after all lines have been read: the name of descriptors may be before or after FDSTORE=1.
     mutating func finished() -> [NotifyMessage] {
         // As in systemd: descriptors without a name are called "stored"; FDSTOREREMOVE=1 needs a name.
-        if stores { messages.append(.storeDescriptors(name: storeName ?? "stored")) }
+        if snapshotType != nil, !stores || storeName != "snapshot" {
+            warn("X_GREENROOM_SNAPSHOT_TYPE= needs FDSTORE=1 and FDNAME=snapshot")
+            snapshotType = nil
+        }
+        if stores { messages.append(.storeDescriptors(name: storeName ?? "stored", type: snapshotType)) }
         if removes {
             if let storeName {
                 messages.append(.removeDescriptors(name: storeName))
@@ -290,6 +298,13 @@ private struct NotifyReader {
         case "0": messages.append(.idle(false))
         default: warn("\(key)=\(shown(value)): expected 1 or 0")
         }
+    }
+
+    private mutating func readSnapshotType(_ key: String, _ value: Substring) {
+        guard MediaType.isValid(value) else {
+            return warn("\(key)=\(shown(value)): expected \(MediaType.expected)")
+        }
+        snapshotType = String(value)
     }
 
     private mutating func readNumber(

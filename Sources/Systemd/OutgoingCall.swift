@@ -17,7 +17,19 @@ final class OutgoingCall {
 
     /// For an answer that is one descriptor; the handler gets a duplicate.
     init(forDescriptor handler: @escaping (Result<SharedDescriptor, BusError>) -> Void) {
-        self.handler = { handler(Self.read($0) { message throws(BusError) in try Self.descriptor(in: message) }) }
+        self.handler = {
+            handler(Self.read($0) { message throws(BusError) in try MessageReader.readDescriptor(message) })
+        }
+    }
+
+    /// For an answer that begins with a descriptor; the handler gets a duplicate, and the other values.
+    init(forDescriptorAndValues handler: @escaping (Result<(SharedDescriptor, [Variant]), BusError>) -> Void) {
+        self.handler = {
+            handler(
+                Self.read($0) { message throws(BusError) in
+                    (try MessageReader.readDescriptor(message), try MessageReader.readRest(message))
+                })
+        }
     }
 
     func finish(_ result: Result<OpaquePointer, BusError>) {
@@ -36,20 +48,6 @@ final class OutgoingCall {
             return .success(try body(message))
         } catch {
             return .failure(error)
-        }
-    }
-
-    /// The message closes its own descriptor.
-    private static func descriptor(in message: OpaquePointer) throws(BusError) -> SharedDescriptor {
-        var descriptor: Int32 = -1
-        try BusError.check(
-            withUnsafeMutableBytes(of: &descriptor) {
-                sd_bus_message_read_basic(message, ascii("h"), $0.baseAddress)
-            }, "the answer is not a descriptor")
-        do throws(SystemError) {
-            return SharedDescriptor(try Descriptor.duplicate(of: descriptor))
-        } catch {
-            throw .failed("the descriptor of the answer could not be duplicated: \(error)")
         }
     }
 

@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import Posix
 import Systemd
 
 /// The connection to the daemon: calls, the wait for answers, and errors as sentences.
@@ -50,6 +51,18 @@ final class Client {
         } catch  where error.isLost {
             try reconnect()
             return try callOnce(member, arguments)
+        }
+    }
+
+    /// What an app showed last: a memfd, its type and its time; `nil`: there is no such app.
+    func snapshot(of app: String) throws(Failure) -> (descriptor: SharedDescriptor, values: [Variant])? {
+        do throws(BusError) {
+            return try bus.descriptorAndValues(
+                path: ObjectPath.encode(app, below: ControlNames.appPrefix), interface: ControlNames.appInterface,
+                member: "GetSnapshot")
+        } catch {
+            if error.name == "org.freedesktop.DBus.Error.UnknownObject" { return nil }
+            throw failure(ofCall: error)
         }
     }
 

@@ -14,7 +14,7 @@ enum Help {
             Query and control the lifecycle of apps. Without VERB, show the daemon as a whole.
 
             Query:
-            \(lines([.list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
+            \(lines([.list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .snapshot, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Programs without a manifest:
@@ -43,7 +43,6 @@ enum Help {
     static func text(of verb: Verb) -> String {
         let usage = verb.usage.isEmpty ? "" : " " + verb.usage
         let head = "Usage: greenroomctl \(verb.rawValue)\(usage)\n\n\(verb.summary).\n"
-        guard verb.isImplemented else { return head + "\nNot implemented.\n" }
         return details(verb).map { head + "\n" + $0 + "\n" } ?? head
     }
 
@@ -62,8 +61,19 @@ enum Help {
         case .app: appDetails
         case .run: runDetails
         case .mcpConfig: mcpConfigDetails
-        case .help, .snapshot: nil
+        case .snapshot: snapshotDetails
+        case .help: nil
         }
+    }
+
+    private static var snapshotDetails: String {
+        """
+          -o, --output FILE       Write it to FILE, which only its owner may read
+
+        Without -o it is written to standard output. On a terminal only text is shown, with control characters escaped. With
+        --json: the media type, the time and the size. Apps are asked for a snapshot when they enter the background; one with
+        SnapshotPrivacy=hidden is never shown, and one with ProtectedData=yes not while the screen is locked.
+        """
     }
 
     private static func queryDetails(_ verb: Verb) -> String? {
@@ -349,7 +359,8 @@ enum Help {
 
             For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,
             willEnterForeground, didEnterBackground, willTerminate, memoryWarning, tasksExpiring, push, wake, notification,
-            willSuspend, didResume, scene; without KIND all. didEnterBackground, willTerminate, push and wake have to be answered.
+            willSuspend, didResume, scene, takeSnapshot; without KIND all. didEnterBackground, willTerminate, push, wake and takeSnapshot
+            have to be answered. TYPE of 'snapshot' is a media type, by default image/png.
 
             greenroomctl app events didEnterBackground push | while read -r serial kind rest; do … ; done
 

@@ -42,8 +42,6 @@ package struct Invocation: Equatable, Sendable {
             return .wrong(unknownVerb(word))
         }
         if wantsHelp { return .show(Help.text(of: verb)) }
-        // Its options are unknown, too. The error follows when the verb runs.
-        guard verb.isImplemented else { return .run(Invocation(verb: verb, operands: [], options: reader.options)) }
         if let problem = reader.problem { return .wrong(problem) }
         var invocation = Invocation(
             verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options, variables: reader.variables,
@@ -113,7 +111,7 @@ package struct Invocation: Equatable, Sendable {
     /// - Parameter written: the options as they were typed, for the error about one: `-n` or `--lines`.
     private func problem(_ written: [Option: String]) -> String? {
         if let option = Option.allCases.first(where: { has($0) && !($0.verbs ?? [verb]).contains(verb) }) {
-            let verbs = (option.verbs ?? []).filter(\.isImplemented).map(\.rawValue)
+            let verbs = (option.verbs ?? []).map(\.rawValue)
             let list = verbs.count > 1 ? verbs.dropLast().joined(separator: ", ") + " and " : ""
             return
                 "\(verb.rawValue): unexpected option '\(written[option] ?? option.long)'; it is for \(list)\(verbs.last ?? "")"

@@ -83,7 +83,7 @@ struct Session {
         case .top: try top()
         case .run: try run()
         case .mcpConfig: try mcpConfig()
-        case .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")
+        case .snapshot: try snapshot()
         }
     }
 

@@ -63,7 +63,7 @@ extension Session {
     }
 
     /// A file's text; on a terminal, with escaped control characters. It ends with a line feed.
-    private func printable(_ text: String) -> String {
+    func printable(_ text: String) -> String {
         // By scalars: a line may end with a carriage return, which is one character with the line feed.
         var lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { String($0) }
         if lines.last == "" { lines.removeLast() }

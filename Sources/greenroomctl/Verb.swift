@@ -4,7 +4,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case isActive = "is-active"
     case idle
     case listTimers = "list-timers"
-    case cat, receipts, receipt, log, watch, top
+    case cat, snapshot, receipts, receipt, log, watch, top
     case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
     case run
     case mcpConfig = "mcp-config"
@@ -16,8 +16,6 @@ package enum Verb: String, CaseIterable, Sendable {
     case plot, replay, savings
     case app
     case help
-    // Not implemented.
-    case snapshot
 
     /// The arguments in the usage line.
     var usage: String {
@@ -47,7 +45,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "[APP] URL [--no-block]"
-        case .snapshot: "APP"
+        case .snapshot: "APP [-o FILE]"
         case .log: "[APP…] [-f] [-n N] [--since TIME]"
         case .plot: "[APP…] [--since TIME] [--file PATH] --svg|--html|--perfetto|--json"
         case .replay: "[FILE…] [--jetsam-order ORDER]"
@@ -61,8 +59,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .explain, .receipt, .watch, .reload, .reexec, .doctor, .isActive, .cat, .verify, .help,
-            .snapshot:
+        case .explain, .receipt, .watch, .reload, .reexec, .doctor, .isActive, .cat, .verify, .help:
             usage
         case .app: usage
         case .run: "-- COMMAND…"
@@ -70,7 +67,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .top: ""
         case .list, .status, .idle, .listTimers, .show, .receipts, .log, .plot, .savings: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
-        case .push, .edit: "APP"
+        case .push, .edit, .snapshot: "APP"
         case .send: "APP KIND"
         case .open: "[APP] URL"
         case .pressure: "[LEVEL]"
@@ -109,8 +106,6 @@ package enum Verb: String, CaseIterable, Sendable {
         case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .mcpConfig, .help, .top, .replay: 0
         }
     }
-
-    var isImplemented: Bool { self != .snapshot }
 
     /// The line in the list of verbs.
     var summary: String {
@@ -151,7 +146,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .mcpConfig: "Put 'greenroomctl run' before the servers of an MCP client, or take it out again"
         case .help: "Show this help, or the help of a verb"
         case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
-        case .snapshot: "Show the last snapshot of an app"
+        case .snapshot: "Write what an app showed last: a picture, or a text"
         case .log: "Show the journal entries and the output of apps, or all entries"
         case .doctor: "Show what the machine lacks, what that costs, and what mends it"
         case .reexec: "Replace the daemon; apps keep running"
@@ -208,6 +203,7 @@ package enum Option: String, CaseIterable, Sendable {
     case jetsamOrder = "jetsam-order"
     case name, quiet
     case scene, scenes
+    case output
 
     var long: String { "--" + rawValue }
 
@@ -219,6 +215,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .follow: "f"
         case .property: "p"
         case .setenv: "E"
+        case .output: "o"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
@@ -242,6 +239,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .state: "STATE"
         case .setenv: "NAME[=VALUE]"
         case .file: "PATH"
+        case .output: "FILE"
         case .jetsamOrder: "ORDER"
         case .name: "NAME"
         case .scene: "ID"
@@ -270,6 +268,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .follow: [.log]
         case .property: [.show, .run]
         case .name, .quiet: [.run]
+        case .output: [.snapshot]
         case .value: [.show]
         case .config: [.initialize, .edit, .enable, .disable]
         case .setenv: [.launch, .restart]

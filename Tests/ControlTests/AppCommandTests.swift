@@ -107,6 +107,7 @@ struct AppCommandTests {
             (["app", "answer", "1", "--result", "new"], "--result: invalid value 'new'"),
             (["app", "task", "copy"], "app task: missing argument NAME -- COMMAND…"),
             (["app", "remaining", "now"], "app remaining: unexpected argument 'now'"),
+            (["app", "snapshot", "-", "a b"], "app snapshot: invalid type 'a b'; expected a media type such as"),
             (["app", "idle", "maybe"], "app idle: invalid value 'maybe'; expected yes or no"),
             (["app", "launch", "why"], "app launch: unknown key 'why'"),
             (["list", "--after", "1"], "list: unexpected option '--after'; it is for app"),
@@ -158,6 +159,7 @@ struct AppCommandTests {
         "openURL", "didBecomeActive", "willResignActive", "willEnterForeground", "didEnterBackground", "willTerminate",
         "memoryWarning", "tasksExpiring", "push", "wake", "notification", "willSuspend", "didResume",
         "scene",
+        "takeSnapshot",
     ]
 
     @Test("wait takes one event, says that a launching app is ready, and exits with 124 when its time is over")

@@ -118,9 +118,17 @@ struct SelfBadInputTests {
                 let failure = client.failure(member, [.descriptor(descriptor)])
                 #expect(failure?.sentence.contains(words) == true, "\(failure?.sentence ?? "accepted")")
             }
+            let typed = client.failure("SaveSnapshotAs", [.string("image/jpeg"), .descriptor(descriptor)])
+            #expect(typed?.sentence.contains(words) == true, "\(typed?.sentence ?? "accepted")")
             try stage.expectWarning(words)
         }
         try MemoryFile.seal(unsealed.descriptor)
+        for type in [
+            "", "png", "image/", "/png", "image/png; a=b", "image/p\u{1b}[m", String(repeating: "a", count: 127) + "/b",
+        ] {
+            let failure = client.failure("SaveSnapshotAs", [.string(type), .descriptor(unsealed)])
+            #expect(failure?.name == "InvalidArgument" && failure?.sentence.contains("is not a media type") == true)
+        }
         #expect(client.failure("SaveState", [.descriptor(unsealed)])?.sentence.contains("the limit is") == true)
         let raw = try RawSelfClient(stage.daemon)
         var save = RawMessage(1, "SaveState")

@@ -315,6 +315,8 @@ struct SelfConnectionTests {
             let name = try #require(line.split(separator: "\"").dropFirst().first)
             #expect(text.contains("`\(name)`"), "docs/DBUS.md lacks \(name)")
         }
-        for kind in SelfClient.kinds { #expect(text.contains("`\(kind)`"), "docs/DBUS.md lacks \(kind)") }
+        for kind in EventKind.allCases {
+            #expect(text.contains("`\(kind.rawValue)`"), "docs/DBUS.md lacks \(kind)")
+        }
     }
 }

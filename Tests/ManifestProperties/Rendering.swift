@@ -97,6 +97,8 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         "[Lifecycle]", "BackgroundModes=\(modes.joined(separator: " "))",
         "ExitsOnSuspend=\(policy.exitsOnSuspend ? "on" : "off")",
         "ProtectedData=\(policy.usesProtectedData ? "1" : "0")",
+        "SnapshotPrivacy=\(policy.hidesSnapshot ? "hidden" : "none")",
+        "SnapshotPersistent=\(manifest.keepsSnapshot ? "yes" : "no")",
         "IdleCPU=\(policy.idleProcessorShare / 10).\(policy.idleProcessorShare % 10)%",
         "BackgroundCPU=\(policy.backgroundCPU?.rawValue ?? "")",
         "BackgroundCPULimit=\(policy.backgroundCPULimit / 10)%",

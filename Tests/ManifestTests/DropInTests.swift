@@ -99,6 +99,8 @@ struct DropInTests {
         full.policy.connectionWait = .seconds(5)
         full.policy.unloadAfter = .seconds(5)
         full.policy.reclaim = .yes
+        full.policy.hidesSnapshot = true
+        full.keepsSnapshot = true
     }
 
     /// A manifest in which no setting has its default value.

@@ -65,6 +65,10 @@ struct SettingTests {
     func others() throws {
         #expect(try accepted("Lifecycle", "ProtectedData=yes").policy.usesProtectedData)
         try expectRefused("Lifecycle", "ProtectedData", "perhaps")
+        #expect(try accepted("Lifecycle", "SnapshotPrivacy=hidden").policy.hidesSnapshot)
+        #expect(try !accepted("Lifecycle", "SnapshotPrivacy=none").policy.hidesSnapshot)
+        try expectRefused("Lifecycle", "SnapshotPrivacy", "blurred")
+        #expect(try accepted("Lifecycle", "SnapshotPersistent=yes").keepsSnapshot)
         #expect(try accepted("Lifecycle", "ExitsOnSuspend=yes").policy.exitsOnSuspend)
         try expectRefused("Lifecycle", "ExitsOnSuspend", "2")
         #expect(

@@ -24,6 +24,9 @@ extension MutantCase {
         .without("does not notify that the app was suspended", .suspensionsAreNotified) {
             if case .notify(_, .didResume) = $0 { true } else { false }
         },
+        .without("asks no app for a snapshot", .snapshotsAreAskedFor) {
+            if case .notify(_, .takeSnapshot) = $0 { true } else { false }
+        },
         .effects("tells every app that it returns", .causesAreTrue) { effects, _, _ in
             effects.map { effect in
                 if case .notify(let run, .didBecomeActive) = effect {

@@ -57,6 +57,15 @@ struct NotifyMessageTests {
             "EXTEND_TIMEOUT_USEC=18446744073709551615: expected a whole number from 1 to 9223372036854775807."),
         Row("FDSTORE=1", [.storeDescriptors(name: "stored")]),
         Row("FDSTORE=1\nFDNAME=state", [.storeDescriptors(name: "state")]),
+        Row(
+            "X_GREENROOM_SNAPSHOT_TYPE=image/svg+xml\nFDSTORE=1\nFDNAME=snapshot",
+            [.storeDescriptors(name: "snapshot", type: "image/svg+xml")]),
+        Row(
+            "FDSTORE=1\nFDNAME=snapshot\nX_GREENROOM_SNAPSHOT_TYPE=jpeg", [.storeDescriptors(name: "snapshot")],
+            "X_GREENROOM_SNAPSHOT_TYPE=jpeg: expected a media type such as image/jpeg, of at most 127 bytes."),
+        Row(
+            "FDSTORE=1\nFDNAME=state\nX_GREENROOM_SNAPSHOT_TYPE=image/jpeg", [.storeDescriptors(name: "state")],
+            "X_GREENROOM_SNAPSHOT_TYPE= needs FDSTORE=1 and FDNAME=snapshot."),
         Row("FDNAME=state\nREADY=1\nFDSTORE=1", [.ready, .storeDescriptors(name: "state")]),
         Row("FDNAME=state", []),
         Row(

@@ -21,6 +21,7 @@
 //   undumpable            keeps other processes of its user from looking into it (PR_SET_DUMPABLE)
 //   fork N                starts N processes in sessions of their own, whose parents have exited
 //   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
+//   store-type TYPE       the following `store` say that they are snapshots of this media type
 //   store-file NAME=PATH  stores an open file, with FDSTORE=1
 //   store-fuse PATH       stores a file of a FUSE file system at PATH, whose server does not answer when another process closes
 //                         the file; needs root
@@ -111,10 +112,13 @@ static void open_notify(void) {
     strncpy(notify_address.sun_path, path, sizeof notify_address.sun_path - 1);
 }
 
+static const char *stored_type;
+
 /// Stores a descriptor with FDSTORE=1.
 static void store_descriptor(const char *name, int descriptor) {
-    char text[128];
-    snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=%s", name);
+    char text[512];
+    int length = snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=%s", name);
+    if (stored_type) snprintf(text + length, sizeof text - (size_t)length, "\nX_GREENROOM_SNAPSHOT_TYPE=%s", stored_type);
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
     struct msghdr message = {
@@ -432,6 +436,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "ready")) return say("READY=1"), 0;
     if (!strcmp(what, "orphan") || !strcmp(what, "child")) return hand_over(*what == 'o'), 0;
     if (!strcmp(what, "store")) return store(value), 1;
+    if (!strcmp(what, "store-type")) return stored_type = value, 1;
     if (!strcmp(what, "store-file")) return store_file(value), 1;
     if (!strcmp(what, "store-fuse")) return store_fuse(value), 1;
     if (!strcmp(what, "store-lingering")) return store_lingering(value), 1;

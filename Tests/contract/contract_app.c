@@ -39,6 +39,14 @@ static int background(greenroom_app *app) {
     return 0;
 }
 
+static int snapshot(greenroom_app *app) {
+    char text[32];
+    snprintf(text, sizeof text, "page %d", count);
+    if (greenroom_save_snapshot_as(app, text, strlen(text), "text/plain") < 0)
+        say(app, "no snapshot: %s", greenroom_last_error(app));
+    return 0;
+}
+
 static int push(greenroom_app *app, const char *payload) {
     if (strcmp(payload, "task") == 0) {
         greenroom_task *task;
@@ -113,6 +121,8 @@ static int handle(greenroom_app *app, const greenroom_event *event, void *userda
     case GREENROOM_SCENE:
         say(app, "scene %s %s", event->scene, event->notice);
         break;
+    case GREENROOM_TAKE_SNAPSHOT:
+        return snapshot(app);
     }
     return 0;
 }

@@ -118,6 +118,11 @@ def scene(scene, notice):
     say(f"scene {scene} {notice}")
 
 
+@app.on_snapshot
+def snapshot():
+    return f"page {count}".encode(), "text/plain"
+
+
 state = app.restore_bytes()
 if state is not None:
     count = int(state)

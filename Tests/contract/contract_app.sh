@@ -53,7 +53,7 @@ fi
 
 # The trap runs at once if the shell is in `wait`, and otherwise after the end of the pipeline. So the loop is in the background.
 trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' TERM
-"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push scene tasksExpiring \
+"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push scene takeSnapshot tasksExpiring \
     wake willEnterForeground willResignActive willSuspend willTerminate |
     while read -r serial kind first rest; do
         case $kind in
@@ -84,6 +84,10 @@ trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' T
         openURL) say "url $first" ;;
         notification) say "notification $first $rest" ;;
         scene) say "scene $first $rest" ;;
+        takeSnapshot)
+            printf 'page %s' "$count" | "$greenroomctl" app snapshot - text/plain
+            "$greenroomctl" app answer "$serial"
+            ;;
         willSuspend) say suspend ;;
         didResume) say "resume $first${rest:+ $rest}" ;;
         esac

@@ -99,7 +99,9 @@ class Player:
         """A call with these arguments, which is answered by the next steps, or at once without values."""
         message = self.next_message()
         expected = json.loads(" ".join(arguments)) if arguments else []
-        found = [self.content(message)] if message.signature == "h" else message.body
+        found = message.body
+        if message.signature.endswith("h"):
+            found = [*message.body[:-1], self.content(message)]
         where = (message.type, message.path, message.interface)
         if where != (_wire.METHOD_CALL, PATH, INTERFACE) or message.member != member or not matches(expected, found, self.captured):
             raise Mismatch(f"expected {member} {json.dumps(expected)}, found {message.member} {json.dumps(found, default=repr)}")

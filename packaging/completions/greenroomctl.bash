@@ -63,7 +63,7 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'largest lru balanced' -- "$word")
         return
         ;;
-    --file)
+    --file | --output | -o)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
@@ -103,6 +103,7 @@ _greenroomctl() {
         plot) words+=' --svg --html --perfetto --since --file' ;;
         replay) words+=' --jetsam-order' ;;
         savings) words+=' --file' ;;
+        snapshot) words+=' --output' ;;
         watch | status | idle) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
@@ -110,7 +111,7 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt
+        local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings launch activate background interrupt
             resume terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
@@ -120,7 +121,7 @@ _greenroomctl() {
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;
         resume) words=$(__greenroomctl_query inactive list) ;;
         terminate) words=$(__greenroomctl_query '[!n]*' list) ;;
-        push | open | edit) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
+        push | open | edit | snapshot) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
         send)
             case $operands in
             0) words=$(__greenroomctl_query '' list) ;;
@@ -135,13 +136,13 @@ _greenroomctl() {
         help) words=$verbs ;;
         app)
             case $operands:$first in
-            0:*) words='events wait answer task mode scene remaining save restore status summary idle launch' ;;
-            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume' ;;
+            0:*) words='events wait answer task mode scene remaining save restore snapshot status summary idle launch' ;;
+            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot' ;;
             1:idle | 2:mode) words='yes no' ;;
             2:scene) words='window external panel no' ;;
             1:mode) words='audio recording call location accessory processing' ;;
             1:launch) words='app state reason url first summary end endCode' ;;
-            1:save | 1:restore | [2-9]:task)
+            1:save | 1:restore | 1:snapshot | [2-9]:task)
                 compopt -o filenames 2>/dev/null
                 mapfile -t COMPREPLY < <(compgen -f -- "$word")
                 return

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status explain show is-active idle list-timers cat receipts receipt log watch top plot replay savings launch activate background interrupt resume \
+set -l verbs list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings launch activate background interrupt resume \
     terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -46,6 +46,7 @@ complete -c greenroomctl -n $none -a is-active -d 'Show the states of apps'
 complete -c greenroomctl -n $none -a idle -d 'Show why apps are awake, or what would wake them'
 complete -c greenroomctl -n $none -a list-timers -d 'List when timers and fetches elapse'
 complete -c greenroomctl -n $none -a cat -d 'Show the files of manifests'
+complete -c greenroomctl -n $none -a snapshot -d 'Write what an app showed last'
 complete -c greenroomctl -n $none -a receipts -d 'List why apps ended'
 complete -c greenroomctl -n $none -a receipt -d 'Show one receipt in detail'
 complete -c greenroomctl -n $none -a log -d 'Show the journal of an app'
@@ -77,7 +78,7 @@ complete -c greenroomctl -n $none -a doctor -d 'Show what the machine lacks'
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle list-timers cat receipts log watch plot savings launch restart push send open enable disable edit' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle list-timers cat snapshot receipts log watch plot savings launch restart push send open enable disable edit' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -86,15 +87,16 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from resume' -a '(__greenroo
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -a '(__greenroomctl_apps "[^n]\S*")'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipt' -a '(__greenroomctl_receipts)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
-complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode scene remaining save restore status summary idle launch' \
-    -a 'events wait answer task mode scene remaining save restore status summary idle launch'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode scene remaining save restore snapshot status summary idle launch' \
+    -a 'events wait answer task mode scene remaining save restore snapshot status summary idle launch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from events wait' \
-    -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume'
-complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore task' -F
+    -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore snapshot task' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l after -x -d 'The last event that was handled'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l timeout -x -d 'Give up after this time'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l answer -x -d 'Answer this event once the task is open'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l result -x -a 'new-data no-data failed' -d 'Of a push or wake'
+complete -c greenroomctl -n '__fish_seen_subcommand_from snapshot' -s o -l output -r -F -d 'Write it to this file'
 complete -c greenroomctl -n '__fish_seen_subcommand_from init' -l url-scheme -x -d 'Open URLs of this scheme'
 complete -c greenroomctl -n '__fish_seen_subcommand_from verify init' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from pressure' -a 'normal warning critical'

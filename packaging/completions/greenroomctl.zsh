@@ -58,6 +58,7 @@ _greenroomctl() {
         'idle:show why apps are awake, or what would wake them'
         'list-timers:list when timers and fetches elapse'
         'cat:show the files of manifests'
+        'snapshot:write what an app showed last'
         'receipts:list why apps ended'
         'receipt:show one receipt in detail'
         'log:show the journal of an app'
@@ -165,16 +166,17 @@ _greenroomctl() {
             _arguments $common '--after=[the last event that was handled]:serial' '--timeout=[give up after this time]:time' \
                 '--answer=[answer this event once the task is open]:serial' \
                 '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
-                '1:command:(events wait answer task mode scene remaining save restore status summary idle launch)' \
+                '1:command:(events wait answer task mode scene remaining save restore snapshot status summary idle launch)' \
                 '*:argument:{ case $line[1] in
-                    events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume ;;
+                    events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot ;;
                     idle) compadd yes no ;;
                     scene) compadd window external panel no ;;
                     mode) compadd audio recording call location accessory processing yes no ;;
                     launch) compadd app state reason url first summary end endCode ;;
-                    save | restore | task) _files ;;
+                    save | restore | snapshot | task) _files ;;
                     esac }'
             ;;
+        snapshot) _arguments $common '(-o --output)'{-o,--output=}'[write it to this file]:file:_files' '1:app:_greenroomctl_apps' ;;
         edit) _arguments $common '--config=[use the manifest in this folder]:folder:_files -/' '1:app:_greenroomctl_apps' ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         verify) _arguments $common '*:file:_files' ;;

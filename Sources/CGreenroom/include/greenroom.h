@@ -71,6 +71,7 @@ typedef enum greenroom_kind {
     GREENROOM_WILL_SUSPEND = 12,        /* The app will be suspended at once; a handler may be cut short by that */
     GREENROOM_DID_RESUME = 13,          /* It was suspended. suspended_usec; names: the kinds of notifications meanwhile */
     GREENROOM_SCENE = 14,               /* One of its scenes has changed. scene, notice: sceneWillConnect, sceneDidBecomeActive, … */
+    GREENROOM_TAKE_SNAPSHOT = 15,       /* A picture of it is wanted: greenroom_save_snapshot_as(), within 500 ms. Answered */
 } greenroom_kind;
 
 /*
@@ -396,6 +397,16 @@ int greenroom_drop_state_async(greenroom_app *app, greenroom_reply_handler_t rep
 int greenroom_save_snapshot(greenroom_app *app, const void *data, size_t size);
 int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
                                   void *userdata);
+
+/*
+ * The same for a snapshot of another media type than image/png, for example "image/jpeg", or "text/plain" in UTF-8; NULL: a PNG.
+ * An app that has a handler of GREENROOM_TAKE_SNAPSHOT is asked when it has answered that it is in the background, and after a
+ * wake that has led to new data. The handler calls one of these functions, and its return is the answer. The app is suspended
+ * 500 ms later at the latest, whatever it has done.
+ */
+int greenroom_save_snapshot_as(greenroom_app *app, const void *data, size_t size, const char *type);
+int greenroom_save_snapshot_as_async(greenroom_app *app, const void *data, size_t size, const char *type,
+                                     greenroom_reply_handler_t reply, void *userdata);
 
 /* ---- What the app says about itself */
 

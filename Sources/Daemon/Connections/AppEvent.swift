@@ -18,13 +18,14 @@ extension EventKind {
             case .willSuspend: .willSuspend
             case .didResume: .didResume
             case .scene: .scene
+            case .takeSnapshot: .takeSnapshot
             }
     }
 
     /// Whether the app has to answer it.
     var isAnswered: Bool {
         switch self {
-        case .didEnterBackground, .willTerminate, .push, .wake: true
+        case .didEnterBackground, .willTerminate, .push, .wake, .takeSnapshot: true
         case .openURL, .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .tasksExpiring,
             .notification, .willSuspend, .didResume, .scene:
             false
@@ -35,7 +36,8 @@ extension EventKind {
     var isTransition: Bool {
         switch self {
         case .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate: true
-        case .openURL, .memoryWarning, .tasksExpiring, .push, .wake, .notification, .willSuspend, .didResume, .scene:
+        case .openURL, .memoryWarning, .tasksExpiring, .push, .wake, .notification, .willSuspend, .didResume, .scene,
+            .takeSnapshot:
             false
         }
     }
@@ -50,6 +52,7 @@ extension HandledNotices {
         if kinds.contains(.willSuspend) { insert(.willSuspend) }
         if kinds.contains(.didResume) { insert(.didResume) }
         if kinds.contains(.scene) { insert(.scenes) }
+        if kinds.contains(.takeSnapshot) { insert(.takeSnapshot) }
     }
 }
 
@@ -131,7 +134,7 @@ struct AppEvent: Hashable {
         case .wake(let id, let reason): return [("id", .uint64(id)), ("reason", .string(reason))]
         case .notice(let notice):
             switch notice {
-            case .willEnterForeground, .willSuspend: return []
+            case .willEnterForeground, .willSuspend, .takeSnapshot: return []
             case .willResignActive(let cause): return [("cause", .string(cause.rawValue))]
             case .didBecomeActive(let cause): return [("cause", .string(cause.rawValue))]
             case .didEnterBackground: return [("remainingSeconds", seconds)]

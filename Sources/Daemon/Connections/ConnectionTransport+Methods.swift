@@ -86,6 +86,8 @@ extension ConnectionTransport {
             outcome = .wakeCompleted(result, id: wake)
         } else if event.kind == .willTerminate {
             outcome = .terminationAnswered
+        } else if event.kind == .takeSnapshot {
+            outcome = .snapshotTaken
         } else {
             outcome = .backgroundEntered
         }
@@ -280,22 +282,24 @@ extension ConnectionTransport {
         call.reply()
     }
 
-    /// Keeps a sealed memfd as the restoration state or the snapshot (L11).
+    /// Keeps a sealed memfd as the restoration state or the snapshot (L11, L18). A snapshot may have a type before it.
     func save(_ call: MethodCall, _ name: String) throws(BusError) {
-        guard case .descriptor(let shared) = call.arguments[0] else {
+        let type = call.arguments.count > 1 ? call.arguments[0].stringValue ?? "" : nil
+        if let type, !MediaType.isValid(type) {
+            throw refuse(
+                .invalidArgument, call,
+                "the type '\(type.printable(upTo: MediaType.maximumLength))' is not \(MediaType.expected)")
+        }
+        guard case .descriptor(let shared)? = call.arguments.last else {
             throw refuse(.invalidArgument, call, "it has no descriptor")
         }
-        guard MemoryFile.isMemoryFile(shared.descriptor) else {
-            throw refuse(.invalidArgument, call, "the descriptor is not a memfd (memfd_create(2))")
-        }
-        guard MemoryFile.hasSealedContents(shared.descriptor) else {
-            throw refuse(
-                .invalidArgument, call, "the memfd is not sealed; expected F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE")
+        if let reason = StoredDescriptors.reasonToRefuse(contentsOf: shared) {
+            throw refuse(.invalidArgument, call, reason)
         }
         let addition: StoredDescriptors.Addition
         do {
             addition = context.stored.add(
-                try shared.descriptor.duplicate(), name, of: run.app, closer: run.socket.closer)
+                try shared.descriptor.duplicate(), name, type, of: run.app, closer: run.socket.closer)
         } catch {
             throw refuse(.failed, call, "\(error)")
         }
@@ -304,6 +308,7 @@ extension ConnectionTransport {
         case .stored(let written, let problem):
             limiter?.charge(bytes: written)
             if let problem { run.socket.warn(problem) }
+            if name == StoredDescriptors.snapshot { run.send(.snapshotTaken) }
             call.reply()
         }
     }

@@ -168,6 +168,8 @@ final class ConnectionTransport {
         if effect <= run.transport.queue.lastEffect { return false }
         let kind = EventKind(notice)
         if kind.isTransition { closeTransitions() }
+        // What comes now shows more than the snapshot that is still waited for.
+        if kind == .takeSnapshot { madeQueue?.remove { $0.kind == .takeSnapshot } }
         guard record.handled.contains(kind) else { return false }
         var event = AppEvent(serial: 0, .notice(notice))
         describe(&event)
@@ -194,7 +196,7 @@ final class ConnectionTransport {
             event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
         case .openURL: event.scene = view?.mostActiveScene?.id.name ?? ""
         case .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .push, .wake, .notification,
-            .willSuspend, .didResume, .scene:
+            .willSuspend, .didResume, .scene, .takeSnapshot:
             break
         }
     }

@@ -84,6 +84,9 @@ struct SelfInterface {
             method("SaveSnapshot", in: "h", ["snapshot"], takesDescriptors: true) { (own, call) throws(BusError) in
                 try own.save(call, StoredDescriptors.snapshot)
             },
+            method("SaveSnapshotAs", in: "sh", ["type", "snapshot"], takesDescriptors: true) {
+                (own, call) throws(BusError) in try own.save(call, StoredDescriptors.snapshot)
+            },
             method("GetState", out: "h", [], ["state"]) { (own, call) throws(BusError) in try own.getState(call) },
             method("DropState") { (own, call) throws(BusError) in
                 own.context.stored.remove(StoredDescriptors.state, of: own.run.app)

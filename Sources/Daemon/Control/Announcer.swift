@@ -21,6 +21,8 @@ final class Announcer {
         var lastReceipt: UInt64
         /// The error in the manifest that disables the app; `nil`: there is none.
         var loadError: String?
+        /// When the snapshot was stored, in microseconds since 1970; 0: there is none, or it is hidden.
+        var snapshotTime: UInt64 = 0
     }
 
     private unowned let bus: ControlBus
@@ -202,6 +204,7 @@ extension Announcer.Properties {
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
             Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
             Property(name: "LoadError", value: .string(loadError ?? "")),
+            Property(name: "SnapshotTime", value: .uint64(snapshotTime)),
         ]
     }
 }
@@ -218,13 +221,18 @@ extension ControlService {
         }
         return Announcer.Properties(
             name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground, scenes: view.ownScenes,
-            lastReceipt: view.lastReceipt ?? 0, loadError: error)
+            lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id))
+    }
+
+    private func snapshotTime(of id: AppID) -> UInt64 {
+        if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }
+        return context.stored.snapshotFacts(of: id)?.time.microseconds ?? 0
     }
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
         "Id", "Name", "State", "Pid", "Foreground", "Scenes", "LastReceipt", "MemoryBytes", "Launches", "LoadState",
-        "LoadError",
+        "LoadError", "SnapshotTime",
     ]
 
     /// A property of `App1`; `nil` if there is none of that name.

@@ -152,12 +152,13 @@ extension ControlBus {
                     [unowned self] call in self.request(call, call.target.id, call.flag(0) ? .remove : .terminate)
                 },
                 openMethodOfApp(),
-            ] + sceneMethodsOfApp(),
+            ] + sceneMethodsOfApp() + snapshotMethods(),
             properties: [
                 property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
                 property("Foreground", "b"), property("Scenes", "aa{sv}"), property("LastReceipt", "t"),
                 property("MemoryBytes", "t", .silent),
                 property("Launches", "t", .silent), property("LoadState", "s"), property("LoadError", "s"),
+                property("SnapshotTime", "t"),
             ])
     }
 

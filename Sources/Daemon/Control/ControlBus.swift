@@ -31,6 +31,7 @@ final class ControlBus {
         self.answers = answers
         recent = RecentEventList(loop: service.loop, isReexecuted: isReexecuted)
         service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
+        service.context.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
     }
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.

@@ -36,7 +36,9 @@ extension Program {
     private func applyManifests(_ changes: ManifestLibrary.Changes, recovered count: Int?) {
         if count != nil { context.logbook.endRecovery() }
         // The previous daemon may have died at the end of a stop, or before it had read the archive.
-        context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal))
+        context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal)) {
+            context.manifests[$0]?.value.keepsSnapshot ?? false
+        }
         var changes = changes
         if count != nil {
             // The library of this daemon does not know which manifests the previous one had.

@@ -1,3 +1,4 @@
+import Control
 import LifecycleCore
 import Linux
 import Posix
@@ -92,9 +93,21 @@ struct StateArchive {
     let folder: String
     let journal: Journal
 
+    /// A state or a snapshot.
+    struct Entry {
+        let app: AppID
+        let name: String
+        let descriptor: SharedDescriptor
+        let about: SnapshotFacts?
+
+        init(_ app: AppID, _ name: String, _ descriptor: SharedDescriptor, _ about: SnapshotFacts?) {
+            (self.app, self.name, self.descriptor, self.about) = (app, name, descriptor, about)
+        }
+    }
+
     private static let names = [StoredDescriptors.state, StoredDescriptors.snapshot]
 
-    func save(_ entries: [(app: AppID, name: String, descriptor: SharedDescriptor)]) {
+    func save(_ entries: [Entry]) {
         guard !entries.isEmpty else { return }
         do {
             try createDirectories(at: folder, mode: 0o700)
@@ -102,36 +115,71 @@ struct StateArchive {
             return journal.logWarning("restoration states do not survive this stop: \(error)")
         }
         var left = StateFiles.budgets
-        for (app, name, descriptor) in entries {
+        for entry in entries {
+            let name = entry.name
             guard let limit = StoredDescriptors.sizeLimits[name] else { continue }
-            let path = "\(folder)/\(app.name).\(name)"
+            let path = "\(folder)/\(entry.app.name).\(name)"
             do {
-                let size = try MemoryFile.size(descriptor.descriptor)
+                let size = try MemoryFile.size(entry.descriptor.descriptor)
                 guard size <= left[name] ?? 0 else {
                     throw Problem("\(path): \(size) bytes; \(left[name] ?? 0) are left of the limit for all apps")
                 }
                 left[name]? -= size
-                try MemoryFile.save(descriptor.descriptor, at: path, limit: limit)
+                try MemoryFile.save(entry.descriptor.descriptor, at: path, limit: limit)
+                if let about = entry.about { try save(about, of: entry.app) }
             } catch {
-                journal.logWarning("\(error)", app: app)
+                journal.logWarning("\(error)", app: entry.app)
             }
         }
     }
 
+    // MARK: Facts about snapshots
+
+    private static let factsSuffix = ".snapshot-facts"
+    /// Bytes: a type, two numbers and a boot ID.
+    private static let maximumFacts = 512
+
+    private func path(ofFacts app: AppID) -> String { folder + "/" + app.name + Self.factsSuffix }
+
+    /// Three lines: the type, the time in microseconds since 1970, and the boot ID.
+    private func save(_ about: SnapshotFacts, of app: AppID) throws(SystemError) {
+        let text = "\(about.type)\n\(about.time.microseconds)\n\(bootID())\n"
+        try replaceFile(at: path(ofFacts: app), with: Array(text.utf8), mode: 0o600)
+    }
+
+    /// - Returns: `nil` if the file is missing or damaged: an earlier release has written none.
+    private func facts(of app: AppID) -> (about: SnapshotFacts, boot: String)? {
+        guard let bytes = try? readFile(at: path(ofFacts: app), limit: Self.maximumFacts, following: false) else {
+            return nil
+        }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+        guard lines.count == 3, MediaType.isValid(lines[0]), let time = UInt64(lines[1]) else { return nil }
+        return (SnapshotFacts(type: lines[0], time: Timestamp(microseconds: time)), lines[2])
+    }
+
     /// Removes all files from the archive and passes them to `body`.
-    func take(_ body: (AppID, String, consuming Descriptor) -> Void) {
+    /// - Parameter keepsOverReboot: whether the snapshot of an app is passed on if the machine was started since.
+    func take(
+        keepsOverReboot: (AppID) -> Bool, _ body: (AppID, String, SnapshotFacts?, consuming Descriptor) -> Void
+    ) {
         guard exists(at: folder) else { return }
+        let boot = bootID()
         for file in ((try? folderEntries(at: folder)) ?? []).sorted() {
             let path = folder + "/" + file
             if let name = Self.names.first(where: { file.hasSuffix("." + $0) }),
                 let app = AppID(String(file.dropLast(name.count + 1))), let limit = StoredDescriptors.sizeLimits[name]
             {
+                let facts = name == StoredDescriptors.snapshot ? facts(of: app) : nil
+                let isOfThisBoot = facts.map { $0.boot == boot } ?? (name == StoredDescriptors.state)
                 do {
-                    body(app, name, try MemoryFile.load(path, name: name, limit: limit))
+                    if isOfThisBoot || keepsOverReboot(app) {
+                        body(app, name, facts?.about, try MemoryFile.load(path, name: name, limit: limit))
+                    }
                 } catch {
                     journal.logWarning("\(error)", app: app)
                 }
             }
+            // The facts come after the snapshot.
             _ = try? removeFile(at: path)
         }
         _ = try? removeFile(at: folder, folder: true)

@@ -61,7 +61,7 @@ extension RunController: NotifySocketDelegate {
         case .wakeDone(let result, let id): send(.wakeCompleted(WakeResult(result), id: id))
         // Closing its descriptor, together with the datagram, is the answer.
         case .barrier: break
-        case .storeDescriptors(let name): store(&descriptors, name)
+        case .storeDescriptors(let name, let type): store(&descriptors, name, type)
         case .removeDescriptors(let name): context.stored.remove(name, of: app)
         }
     }
@@ -103,7 +103,7 @@ extension RunController: NotifySocketDelegate {
         }
     }
 
-    private func store(_ descriptors: inout ReceivedDescriptors, _ name: String) {
+    private func store(_ descriptors: inout ReceivedDescriptors, _ name: String, _ type: String?) {
         if isRemovedByUser { return }
         guard descriptors.count > 0 else {
             return socket.warn("FDSTORE=1 had no effect: the message contained no descriptor")
@@ -114,9 +114,10 @@ extension RunController: NotifySocketDelegate {
         // Reading a line of the table of mounts takes as long as copying some lines of a file.
         defer { socket.charge(bytes: 4 * check.bytesRead) }
         while let descriptor = descriptors.takeFirst() {
-            switch context.stored.add(descriptor, name, of: app, closer: socket.closer, check: check) {
+            switch context.stored.add(descriptor, name, type, of: app, closer: socket.closer, check: check) {
             case .stored(let written, let problem):
                 socket.charge(bytes: written)
+                if name == StoredDescriptors.snapshot { send(.snapshotTaken) }
                 if let problem { socket.warn(problem) }
             case .refused(let reason): socket.warn(reason)
             }

@@ -1,7 +1,16 @@
+import Control
 import LifecycleCore
 import Linux
 import Posix
 import Systemd
+
+/// What is known of a snapshot, beside its contents.
+struct SnapshotFacts: Hashable {
+    /// The media type: the app names it, so the contents may be anything.
+    var type: String
+    /// When it was stored.
+    var time: Timestamp
+}
 
 /// The descriptors that apps store for their next launch (`FDSTORE=1`). They are passed to it as `LISTEN_FDS`
 /// (sd_listen_fds(3)).
@@ -13,9 +22,11 @@ final class StoredDescriptors {
         var serial: UInt64
         /// What it has in memory, as it was measured last.
         var bytes: UInt64
+        /// Of a snapshot.
+        var about: SnapshotFacts?
 
-        init(_ name: String, _ descriptor: SharedDescriptor, _ serial: UInt64) {
-            (self.name, self.descriptor, self.serial) = (name, descriptor, serial)
+        init(_ name: String, _ descriptor: SharedDescriptor, _ serial: UInt64, _ about: SnapshotFacts? = nil) {
+            (self.name, self.descriptor, self.serial, self.about) = (name, descriptor, serial, about)
             bytes = MemoryFile.memory(descriptor.descriptor)
         }
 
@@ -48,6 +59,8 @@ final class StoredDescriptors {
     private var unsaved: Set<UInt64> = []
     /// Repeats what a full file system has refused.
     weak var retries: StorageRetry?
+    /// Another snapshot of the app is stored, or none any more.
+    var onSnapshotChange: (AppID) -> Void = { _ in }
 
     init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil, journal: Journal) {
         self.logbook = logbook
@@ -68,11 +81,13 @@ final class StoredDescriptors {
 
     /// Stores a descriptor. A restoration state or a snapshot replaces the previous one.
     /// - Parameters:
+    ///   - type: of a snapshot; `nil`: it is a PNG.
+    ///   - taken: when a snapshot was taken; `nil`: now.
     ///   - closer: closes it when it is no longer stored.
     ///   - check: for all descriptors of one message.
     func add(
-        _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser,
-        check: DescriptorCheck = DescriptorCheck()
+        _ descriptor: consuming Descriptor, _ name: String, _ type: String? = nil, taken: Timestamp? = nil,
+        of app: AppID, closer: DescriptorCloser, check: DescriptorCheck = DescriptorCheck()
     ) -> Addition {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
         let isState = Self.sizeLimits[name] != nil
@@ -93,7 +108,10 @@ final class StoredDescriptors {
         if !isState, let reason = check.reasonToRefuse(descriptor.descriptor) {
             return .refused("FDNAME=\(name) was refused: \(reason); accepted are \(DescriptorCheck.accepted)")
         }
-        let entry = Entry(name, descriptor, lastSerial + 1)
+        let about =
+            name == Self.snapshot
+            ? SnapshotFacts(type: type ?? MediaType.png, time: taken ?? Timestamp.now()) : nil
+        let entry = Entry(name, descriptor, lastSerial + 1, about)
         if entry.isLimited, entry.bytes > 0, let reason = excess(of: measured(app) + entry.bytes) {
             return .refused("FDNAME=\(name) was refused: \(reason)")
         }
@@ -102,6 +120,7 @@ final class StoredDescriptors {
         let (written, problem) = persist(entry, of: app)
         // The previous one is removed when this one is safe.
         if isState { remove(of: app) { $0.name == name && $0.serial != entry.serial } }
+        if about != nil { onSnapshotChange(app) }
         return .stored(written: written, problem: problem)
     }
 
@@ -159,7 +178,7 @@ final class StoredDescriptors {
                 if error is SystemError { saveLater(entry) }
             }
         }
-        let record = StoredDescriptorRecord(app: app, name: entry.name)
+        let record = StoredDescriptorRecord(app: app, name: entry.name, about: entry.about)
         logbook.persist(record.savedBytes, as: Self.recordName(entry.serial))
         return (written, problem)
     }
@@ -222,7 +241,10 @@ final class StoredDescriptors {
             store.remove(RecoveredDescriptors.stored(serial))
             return logbook.removeRecord(Self.recordName(serial))
         }
-        entries[app, default: []].append(Entry(name, shared, serial))
+        let about =
+            name == Self.snapshot
+            ? record.about ?? SnapshotFacts(type: MediaType.png, time: .init(microseconds: 0)) : nil
+        entries[app, default: []].append(Entry(name, shared, serial, about))
         // The previous daemon died after it had stored this one and before it removed the one before.
         if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
     }
@@ -258,11 +280,11 @@ final class StoredDescriptors {
 
     /// Saves states and snapshots for the next daemon after a stop.
     func archive(in archive: StateArchive) {
-        var all: [(app: AppID, name: String, descriptor: SharedDescriptor)] = []
+        var all: [StateArchive.Entry] = []
         for (app, own) in entries.sorted(by: { $0.key < $1.key }) {
             for entry in own
             where Self.sizeLimits[entry.name] != nil && Self.refusal(entry.name, entry.descriptor) == nil {
-                all.append((app, entry.name, entry.descriptor))
+                all.append(StateArchive.Entry(app, entry.name, entry.descriptor, entry.about))
             }
         }
         archive.save(all)
@@ -270,11 +292,12 @@ final class StoredDescriptors {
     }
 
     /// Takes over the states and snapshots of an archive. Those that are stored already are newer and stay.
-    func restoreArchive(_ archive: StateArchive) {
+    /// - Parameter keepsOverReboot: whether the snapshot of an app is kept if the machine was started since (`SnapshotPersistent=`).
+    func restoreArchive(_ archive: StateArchive, keepsOverReboot: (AppID) -> Bool) {
         let closer = DescriptorCloser()
-        archive.take { app, name, descriptor in
+        archive.take(keepsOverReboot: keepsOverReboot) { app, name, about, descriptor in
             if entries[app, default: []].contains(where: { $0.name == name }) { return }
-            switch add(descriptor, name, of: app, closer: closer) {
+            switch add(descriptor, name, about?.type, taken: about?.time, of: app, closer: closer) {
             case .refused(let problem), .stored(_, let problem?): journal.logWarning(problem, app: app)
             case .stored: break
             }
@@ -307,12 +330,14 @@ final class StoredDescriptors {
 
     private func remove(of app: AppID, where isRemoved: (Entry) -> Bool) {
         guard var own = entries[app] else { return }
+        let hadSnapshot = own.contains { $0.about != nil }
         own.removeAll { entry in
             guard isRemoved(entry) else { return false }
             release(entry)
             return true
         }
         entries[app] = own.isEmpty ? nil : own
+        if hadSnapshot, !own.contains(where: { $0.about != nil }) { onSnapshotChange(app) }
     }
 
     private func release(_ entry: Entry) {
@@ -327,6 +352,19 @@ final class StoredDescriptors {
     /// A descriptor of this name with an offset of its own; `nil`: none is stored.
     func copy(of name: String, _ app: AppID) -> SharedDescriptor? {
         entries[app]?.first { $0.name == name }.map { MemoryFile.fromStart($0.descriptor) }
+    }
+
+    /// What is known of the snapshot of an app; `nil`: it has none.
+    func snapshotFacts(of app: AppID) -> SnapshotFacts? { entries[app]?.lazy.compactMap(\.about).first }
+
+    /// The snapshot of an app for a client, who can only read it; `nil`: it has none.
+    /// - Throws: a `SystemError`, or a `Problem` if it has grown too large since it was stored.
+    func snapshot(of app: AppID) throws -> (descriptor: SharedDescriptor, about: SnapshotFacts)? {
+        guard let entry = entries[app]?.first(where: { $0.about != nil }), let about = entry.about,
+            let limit = Self.sizeLimits[Self.snapshot]
+        else { return nil }
+        if let reason = Self.refusal(entry.name, entry.descriptor) { throw Problem("it has \(reason)") }
+        return try MemoryFile.readOnly(entry.descriptor.descriptor, limit: limit).map { ($0, about) }
     }
 
     /// The descriptors for the app's next process, in the order in which they were stored. They stay stored, as with
@@ -344,6 +382,17 @@ final class StoredDescriptors {
             let descriptor = isState ? MemoryFile.fromStart(entry.descriptor) : entry.descriptor
             return PassedDescriptor(descriptor, name: entry.name)
         }
+    }
+
+    /// Why a client's memfd is not taken over a bus, where it has to be sealed: a sentence without the full stop; `nil`: it is.
+    static func reasonToRefuse(contentsOf shared: SharedDescriptor) -> String? {
+        guard MemoryFile.isMemoryFile(shared.descriptor) else {
+            return "the descriptor is not a memfd (memfd_create(2))"
+        }
+        guard MemoryFile.hasSealedContents(shared.descriptor) else {
+            return "the memfd is not sealed; expected F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE"
+        }
+        return nil
     }
 
     /// Why a descriptor cannot be a state or a snapshot, as the end of a sentence; `nil`: it can, or has another name.
@@ -365,11 +414,20 @@ final class StoredDescriptors {
 private struct StoredDescriptorRecord: SavedRecord {
     var app: AppID
     var name: String
+    var about: SnapshotFacts?
 
     static var blank: StoredDescriptorRecord { StoredDescriptorRecord(app: .blank, name: "") }
 
     mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &app)
         try coder.required(2, &name)
+        var (type, time) = (about?.type, about?.time.microseconds ?? 0)
+        try coder.optional(3, &type)
+        try coder.field(4, &time)
+        about = type.map { SnapshotFacts(type: $0, time: Timestamp(microseconds: time)) }
+    }
+
+    package var fault: String? {
+        about.flatMap { MediaType.isValid($0.type) ? nil : "the type of a snapshot is not valid" }
     }
 }

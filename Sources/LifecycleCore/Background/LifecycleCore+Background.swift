@@ -48,7 +48,7 @@ extension LifecycleCore {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
-            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene:
+            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene, .takeSnapshot:
             break
         }
     }
@@ -78,6 +78,7 @@ extension LifecycleCore {
         }
         if mustRun { continueIfStopped(index) }
         runInBackground(index, .idle, now)
+        askForSnapshot(index, now)
     }
 
     mutating func runInBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {

@@ -130,6 +130,8 @@ package struct AppPolicy: Hashable, Sendable {
     package var exitsOnSuspend = false
     /// L15: it is notified when data that it cannot read while the user is away becomes unavailable and available.
     package var usesProtectedData = false
+    /// L18: no snapshot is asked for, and none is given to clients (`SnapshotPrivacy=hidden`).
+    package var hidesSnapshot = false
     package var backgroundModes: BackgroundModes = []
     /// L57: the hooks that have commands. They and their order are the daemon's.
     package var hooks: HookKinds = []

@@ -159,6 +159,8 @@ package enum RunEvent: Hashable, Sendable {
     case terminationAnswered
     /// The app says that it has nothing to do until something arrives, or takes that back (L51).
     case idleHinted(Bool)
+    /// After `Notice.takeSnapshot`: the snapshot is stored, or there is none (L18).
+    case snapshotTaken
 }
 
 /// The origin of a request (L53): a request is a user's if it comes from outside every app.

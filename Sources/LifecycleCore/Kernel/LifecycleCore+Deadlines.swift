@@ -102,7 +102,8 @@ extension LifecycleCore {
             suspension(index) != .no
         else { return nil }
         let due = stored.run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
-        return staysAwakeUntil(index).map { max($0, due) } ?? due
+        let end = stored.run.snapshotDue.map { max($0, due) } ?? due
+        return staysAwakeUntil(index).map { max($0, end) } ?? end
     }
 
     // MARK: Something is due

@@ -183,6 +183,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .attached(let handled): attached(index, handled, now)
         case .terminationAnswered: terminationAnswered(index, now)
         case .idleHinted(let isIdle): idleHinted(index, isIdle, now)
+        case .snapshotTaken: self[run: index].snapshotDue = nil
         case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
         }
     }
@@ -311,6 +312,10 @@ extension LifecycleCore {
         switch execution {
         case .foreground, .waking, .terminating: running.run.idleHint = nil
         case .launching, .enteringBackground, .background, .suspending, .suspended: break
+        }
+        switch execution {
+        case .foreground, .suspending, .terminating: running.run.snapshotDue = nil
+        case .launching, .enteringBackground, .background, .suspended, .waking: break
         }
         enter(index, .running(running), before, reason, now)
     }

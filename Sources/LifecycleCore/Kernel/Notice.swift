@@ -16,11 +16,14 @@ package enum Notice: Hashable, Sendable {
     case didResume(after: Duration, changed: [String])
     /// Of one of its scenes (L34). Only to an app that handles it.
     case scene(SceneID, SceneNotice)
+    /// L18: the app has answered that it is in the background, or new data has arrived there: a picture of it is wanted. Only to
+    /// an app that handles it, which has `LifecycleCore.snapshotTime`.
+    case takeSnapshot
 
     /// Only a connection of the app can carry it: there is no signal for it.
     package var isForConnections: Bool {
         switch self {
-        case .openURL, .willSuspend, .didResume, .scene: true
+        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot: true
         case .willResignActive, .didEnterBackground, .willEnterForeground, .didBecomeActive, .willTerminate,
             .memoryWarning, .tasksExpiring:
             false
@@ -36,7 +39,7 @@ package enum Notice: Hashable, Sendable {
         case .didEnterBackground: .background
         case .willTerminate: .terminate
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene:
+            .willSuspend, .didResume, .scene, .takeSnapshot:
             nil
         }
     }
@@ -70,6 +73,7 @@ package struct HandledNotices: OptionSet, Hashable, Sendable {
     package static let didResume = HandledNotices(rawValue: 8)
     /// It creates scenes that a user asks for.
     package static let scenes = HandledNotices(rawValue: 16)
+    package static let takeSnapshot = HandledNotices(rawValue: 256)
 }
 
 /// URLs that an app is to open (L8): they wait until it is in the foreground and handles them.

@@ -173,6 +173,8 @@ struct Run: Hashable, Sendable {
     @OnDemand var traffic = Traffic()
     /// File locks keep it from being suspended, or did not keep it for longer (L43).
     @Rare var lockHold: LockHold? = nil
+    /// A snapshot was asked for: until then it is not suspended without it (L18).
+    @Rare var snapshotDue: Instant? = nil
     /// What it uses of the processors in the background (L44).
     var processor = ProcessorWatch()
     /// `nil`: none has run, and the app did not sleep, as its hooks see it (L57).

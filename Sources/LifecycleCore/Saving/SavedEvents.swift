@@ -103,6 +103,7 @@ extension RunEvent: SavedUnion {
         case .attached(let handled): writer.put(case: 50, UInt64(handled.rawValue))
         case .terminationAnswered: writer.put(case: 51)
         case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
+        case .snapshotTaken: writer.put(case: 140)
         case .heartbeatTimeChanged(let time): writer.put(case: 62, time)
         case .hookEnded(let number, let outcome): writer.put(case: 80, number, outcome)
         case .reclaimed(let attempt, let bytes): writer.put(case: 110, attempt, SavedSize(bytes))
@@ -154,6 +155,7 @@ extension RunEvent: SavedUnion {
         case 50: self = .attached(HandledNotices(rawValue: UInt32(truncatingIfNeeded: try values.next() as UInt64)))
         case 51: self = .terminationAnswered
         case 52: self = .idleHinted(try values.next())
+        case 140: self = .snapshotTaken
         case 60:
             self = .frozen(
                 attempt: try values.next(), memory: try values.nextSize(), uncertainty: try values.nextSize())

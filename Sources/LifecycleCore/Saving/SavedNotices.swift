@@ -15,6 +15,7 @@ extension Notice: SavedUnion {
         case .willSuspend: writer.put(case: 9)
         case .didResume(let time, let changed): writer.put(case: 10, time, SavedKinds(list: changed))
         case .scene(let id, let notice): writer.put(case: 120, id, notice)
+        case .takeSnapshot: writer.put(case: 140)
         }
     }
 
@@ -40,6 +41,7 @@ extension Notice: SavedUnion {
             let (time, changed): (Duration, SavedKinds) = (try values.next(), try values.next())
             self = .didResume(after: time, changed: changed.list)
         case 120: self = .scene(try values.next(), try values.next())
+        case 140: self = .takeSnapshot
         default: return nil
         }
     }

@@ -74,6 +74,7 @@ extension AppPolicy: SavedRecord {
         try coder.flag(70, &isAttached)
         try coder.field(80, &notifications, unless: [])
         try coder.field(100, &reclaim, unless: .automatic)
+        try coder.flag(130, &hidesSnapshot)
     }
 }
 

@@ -203,6 +203,7 @@ extension Run: SavedRecord {
         var scenes = scenes ?? []
         try coder.list(60, &scenes, upTo: LifecycleCore.maximumScenes)
         self.scenes = scenes.isEmpty ? nil : scenes
+        try coder.optional(70, &snapshotDue)
     }
 
     package var fault: String? {

@@ -166,6 +166,7 @@ extension LifecycleCore {
         guard let number else { return warnOfUnknownWake(index, id) }
         report(.wakeCompleted(apps[index].id, result, wake: number))
         assertionEnded(index, now)
+        if result == .newData { askForSnapshotAfterWake(index, now) }
     }
 
     /// Messages were lost. The app may have been launched or thawed, and may have completed wakes that have not begun here.

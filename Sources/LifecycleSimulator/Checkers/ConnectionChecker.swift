@@ -19,6 +19,8 @@ struct ConnectionChecker {
         var owesResumption = false
         var before = Before.launch
         var awaitsKill = false
+        /// It handles `takeSnapshot`, and was not asked since it was notified of the background.
+        var owesSnapshot = false
     }
 
     /// What came last of the notices that lead to an active app.
@@ -51,6 +53,7 @@ struct ConnectionChecker {
             for index in apps[app].urls.indices { apps[app].urls[index].isOptional = true }
         case .run(let run, .attached(let handled)) where model.apps[app].run == run && model.apps[app].phase != .ending:
             apps[app].handled = handled
+            if !handled.contains(.takeSnapshot) { apps[app].owesSnapshot = false }
         case .run(let run, .terminationAnswered) where model.apps[app].run == run:
             apps[app].awaitsKill = model.apps[app].phase == .terminating && model.apps[app].isNotifiedToTerminate
         default: break
@@ -111,6 +114,10 @@ struct ConnectionChecker {
             .suspensionsAreNotified,
             "\(model.apps[app].id) is frozen and was \(apps[app].isNotified ? "" : "not ")notified before")
         (apps[app].isAsleep, apps[app].isNotified) = (true, false)
+        findings.check(
+            !apps[app].owesSnapshot || model.apps[app].policy.role == .worker || model.isShuttingDown,
+            .snapshotsAreAskedFor,
+            "\(model.apps[app].id) is frozen and was not asked for a snapshot")
     }
 
     private mutating func record(_ notice: Notice, of app: Int, _ model: CoreModel, _ findings: inout Findings) {
@@ -146,7 +153,14 @@ struct ConnectionChecker {
             }
             resigned = nil
             apps[app].before = .background
+            apps[app].owesSnapshot =
+                apps[app].handled.contains(.takeSnapshot) && model.apps[app].policy.role != .worker
         case .willTerminate: resigned = nil
+        case .takeSnapshot:
+            findings.check(
+                apps[app].handled.contains(.takeSnapshot), .snapshotsAreAskedFor,
+                "\(id) is asked for a snapshot and handles none")
+            apps[app].owesSnapshot = false
         case .memoryWarning, .tasksExpiring, .scene: break
         }
     }

@@ -49,6 +49,7 @@ struct NoticeChecker {
             lastNotice[app] = .terminate
         case .tasksExpiring: isInOrder = before == .background
         case .memoryWarning, .openURL, .willSuspend, .didResume, .scene: isInOrder = true
+        case .takeSnapshot: isInOrder = before == .background
         }
         findings.check(isInOrder, .noticesAreInOrder, "\(id) gets \(notice) after \(before)")
     }

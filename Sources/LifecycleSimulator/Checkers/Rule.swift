@@ -12,6 +12,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case suspendedHasNoAssertion = "a suspended app has no open task or wake (L18)"
     case dryRunFreezesNothing = "an app with Suspend=no or Suspend=dry-run is not frozen (L58)"
     case suspendedInTime = "an app is frozen `SuspendDelaySec=` after its last assertion ended (L18)"
+    case snapshotsAreAskedFor =
+        "an app that handles it is asked for a snapshot before it is suspended, and no other app is (L18)"
     case startUpIsAwaited =
         "a program that takes no part is not suspended before it listens, is idle, or `StartupSec=` is over (L18)"
     case thawsHaveACause = "a frozen app is thawed only for a request, a wake or a task (L1)"

@@ -20,6 +20,8 @@ struct SuspensionChecker {
         var resumedAt: Microseconds = 0
         /// It was left awake because it cannot be watched, so it is not known when its last assertion ended.
         var wasLeftAwake = false
+        /// It was asked for a snapshot and has not answered: until when that may keep it awake.
+        var snapshotUntil: Microseconds = 0
         /// Input has woken it, and the thaw is not complete.
         var isWokenByInput = false
     }
@@ -47,6 +49,7 @@ struct SuspensionChecker {
         switch event {
         case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
         case .run(let run, .continued): if model.apps[app].run == run { apps[app].isStopped = false }
+        case .run(let run, .snapshotTaken): if model.apps[app].run == run { apps[app].snapshotUntil = 0 }
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         default: break
         }
@@ -67,6 +70,7 @@ struct SuspensionChecker {
             findings.check(
                 !apps[app].tasks.isEmpty, .deadlinesAreFair, "\(id) is killed for its tasks, but has none")
         case .continueStopped: apps[app].isStopped = false
+        case .notify(_, .takeSnapshot): apps[app].snapshotUntil = now + 500 * .millisecond
         case .report(.taskBegan(_, let name)): apps[app].tasks[name, default: 0] += 1
         case .report(.taskEnded(let id, let name)):
             let count = apps[app].tasks[name] ?? 0
@@ -163,7 +167,7 @@ struct SuspensionChecker {
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0
             let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry, settling) + apps[app].staysAwake
             findings.check(
-                now - since < max(1, delay), .suspendedInTime,
+                now - since < max(1, delay) || now < apps[app].snapshotUntil, .suspendedInTime,
                 "\(model.apps[app].id) has had no assertion for \(now - since) µs, but is not frozen")
         }
     }

@@ -22,7 +22,7 @@ from . import _storage, _wire
 from ._connection import Connection, Reply
 from ._errors import Error, Refused, Unavailable
 from ._events import ANSWERED, ARGUMENTS, WAKES, Event, Launch, Result, combined, seconds, with_fewer_arguments
-from ._signals import Signals
+from ._run import Done, Signals
 from ._task import Task
 
 VERSION = "0.2.0"
@@ -143,6 +143,14 @@ class App:
         """
         return self._register("scene", handler)
 
+    def on_snapshot(self, handler: Handler) -> Handler:
+        """`handler()`: a picture of the app is wanted: it is in the background, or has got new data there. It returns the bytes of a
+        PNG, or a tuple of bytes and a media type such as "image/jpeg" or "text/plain", or None if there is nothing to show.
+
+        It has 500 ms. Then the app is suspended, and what it returns later is kept when it runs again.
+        """
+        return self._register("takeSnapshot", handler)
+
     # ---- Running
 
     @property
@@ -179,7 +187,7 @@ class App:
         else:
             while self.dispatch(None):
                 pass
-        return _Done()
+        return Done()
 
     def dispatch(self, timeout: float | None = 0.0) -> bool:
         """Calls the handlers of the events that arrive within `timeout` seconds; for programs with a loop of their own.
@@ -270,6 +278,8 @@ class App:
         """Answers an event whose handlers have returned."""
         if event.kind == "willTerminate":
             self._ended = True
+        if event.kind == "takeSnapshot":
+            self._save_taken(results)
         if event.kind in ANSWERED and event.serial > 0:
             answer = {"result": _wire.Variant("s", combined(results))} if event.kind in WAKES else {}
             # The reply is not needed. NotOpen: another process of the app was first, or the answer is a repeated one.
@@ -483,16 +493,26 @@ class App:
         else:
             self._call("DropState")
 
-    def save_snapshot(self, image: bytes) -> None:
-        """Saves a picture of the app, at most 8 MiB. No program shows it yet. Without Greenroom it does nothing."""
+    def save_snapshot(self, image: bytes, type: str = "image/png") -> None:
+        """Saves a picture of the app, at most 8 MiB, or another form of what it shows (`type`: "image/jpeg", "text/plain" in UTF-8).
+        It is shown while the app is not, by `greenroomctl snapshot` and by programs that switch between apps. `on_snapshot` says
+        when one is wanted. Without Greenroom it does nothing.
+        """
         _storage.check_size("the snapshot", image, 8 << 20)
         if self.in_greenroom:
             with _storage.sealed("snapshot", image) as descriptor:
-                self._call("SaveSnapshot", "h", [0], descriptor)
+                if type == "image/png":
+                    self._call("SaveSnapshot", "h", [0], descriptor)
+                else:
+                    self._call("SaveSnapshotAs", "sh", [type, 0], descriptor)
 
-
-class _Done:
-    """The result of a `run()` that has already returned."""
-
-    def __await__(self) -> Any:
-        return iter(())
+    def _save_taken(self, results: list[Any]) -> None:
+        """Saves what the handlers of `on_snapshot` have returned."""
+        for result in results:
+            if result is None or result is Result.FAILED:
+                continue
+            try:
+                image, type = result if isinstance(result, tuple) else (result, "image/png")
+                self.save_snapshot(image, type)
+            except Exception:
+                log.exception("the snapshot is not saved")

@@ -29,8 +29,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "willSuspend": {},
     "didResume": {"suspendedSeconds": 0.0, "changed": []},
     "scene": {"scene": "main", "notice": ""},
+    "takeSnapshot": {},
 }
-ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake"}
+ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake", "takeSnapshot"}
 # Wakes take up to 30 seconds. With asyncio they are handled beside other events, so that none of those waits.
 WAKES = {"push", "wake"}
 

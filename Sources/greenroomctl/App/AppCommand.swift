@@ -1,9 +1,10 @@
 import LifecycleCore
 import Manifest
+import Systemd
 
 /// The commands of `app`, for the processes of an app.
 enum AppCommand: String, CaseIterable {
-    case events, wait, answer, task, mode, scene, remaining, save, restore, status, summary, idle, launch
+    case events, wait, answer, task, mode, scene, remaining, save, restore, snapshot, status, summary, idle, launch
 
     /// The arguments in the usage line.
     var usage: String {
@@ -15,6 +16,7 @@ enum AppCommand: String, CaseIterable {
         case .remaining: ""
         case .save: "FILE|-"
         case .restore: "[FILE|-]"
+        case .snapshot: "FILE|- [TYPE]"
         case .status, .summary: "TEXT"
         case .idle: "yes|no"
         case .mode: "MODE yes|no"
@@ -31,6 +33,7 @@ enum AppCommand: String, CaseIterable {
         case .task: "Run a command in a background task"
         case .remaining: "Print the background time that is left, in seconds"
         case .save: "Keep the restoration state"
+        case .snapshot: "Keep what the app shows, to be shown while it is away"
         case .restore: "Print the restoration state that was kept"
         case .status: "Set the status text"
         case .summary: "Keep one line about the state for the next launch"
@@ -48,6 +51,7 @@ enum AppCommand: String, CaseIterable {
         case .answer, .save, .status, .summary, .idle: 1...1
         case .task: 2...Int.max
         case .mode, .scene: 2...2
+        case .snapshot: 1...2
         case .remaining: 0...0
         case .restore, .launch: 0...1
         }
@@ -56,7 +60,7 @@ enum AppCommand: String, CaseIterable {
     private var missing: String {
         switch self {
         case .answer: "SERIAL"
-        case .save: "FILE"
+        case .save, .snapshot: "FILE"
         case .status, .summary: "TEXT"
         case .idle: "yes or no"
         case .mode: "MODE, yes or no"
@@ -71,7 +75,7 @@ enum AppCommand: String, CaseIterable {
         case .wait: [.after, .timeout]
         case .answer: [.result]
         case .task: [.answer]
-        case .mode, .scene, .remaining, .save, .restore, .status, .summary, .idle, .launch: []
+        case .mode, .scene, .remaining, .save, .restore, .snapshot, .status, .summary, .idle, .launch: []
         }
     }
 
@@ -123,6 +127,9 @@ enum AppCommand: String, CaseIterable {
             return rest.first { !AppLaunch.keys.contains($0) }.map {
                 "\(name): unknown key '\(escaped($0))'" + Self.expectation($0, AppLaunch.keys)
             }
+        case .snapshot:
+            guard rest.count > 1, !MediaType.isValid(rest[1]) else { return nil }
+            return "\(name): invalid type '\(escaped(rest[1]))'; expected \(MediaType.expected)"
         case .task, .remaining, .save, .restore, .status, .summary: return nil
         }
     }

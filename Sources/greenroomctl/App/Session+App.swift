@@ -15,6 +15,8 @@ extension Session {
     private static let noState: Int32 = 3
     /// The largest restoration state in bytes.
     private static let maximumState = 1 << 20
+    /// The largest snapshot in bytes.
+    private static let maximumSnapshot = 8 << 20
 
     func app() throws(Failure) -> Int32 {
         guard let command = operands.first.flatMap(AppCommand.init(rawValue:)) else { throw Failure("app: no command") }
@@ -35,7 +37,10 @@ extension Session {
             let serial = invocation.options[.answer].flatMap { UInt64($0) }
             return try TaskRun(client, name: rest[0], Array(rest.dropFirst()), answering: serial, screen).run()
         case .remaining: try remaining(client)
-        case .save: try save(client, rest[0])
+        case .save: try client.call("SaveState", [.descriptor(sealed(rest[0], command))])
+        case .snapshot:
+            let type = rest.count > 1 ? rest[1] : MediaType.png
+            try client.call("SaveSnapshotAs", [.string(type), .descriptor(sealed(rest[0], command))])
         case .restore: return try restore(client, rest.first ?? "-")
         case .status: try client.call("SetStatus", [.string(rest[0])])
         case .summary: try client.call("SetStateSummary", [.string(rest[0])])
@@ -156,23 +161,27 @@ extension Session {
         try show(microseconds == .max ? "infinity\n" : "\(microseconds / 1_000_000)\n")
     }
 
-    private func save(_ client: AppClient, _ name: String) throws(Failure) {
+    /// A sealed memfd with the contents of a file.
+    private func sealed(_ name: String, _ command: AppCommand) throws(Failure) -> SharedDescriptor {
+        let isState = command == .save
+        let limit = isState ? Self.maximumState : Self.maximumSnapshot
         let bytes: [UInt8]
         do throws(SystemError) {
             let file =
                 try name == "-" ? Descriptor.duplicate(of: STDIN_FILENO) : Descriptor.open(path(name), O_RDONLY)
-            bytes = try file.readAll(limit: Self.maximumState, path: nil)
+            bytes = try file.readAll(limit: limit, path: nil)
         } catch {
-            if error.errno == EFBIG { throw Failure("app save: the state has more than 1 MiB, and is not kept") }
-            throw Failure("app save: cannot read \(escaped(name)): \(error)")
+            if error.errno == EFBIG {
+                let what = isState ? "the state" : "the snapshot"
+                throw Failure("app \(command.rawValue): \(what) has more than \(limit >> 20) MiB, and is not kept")
+            }
+            throw Failure("app \(command.rawValue): cannot read \(escaped(name)): \(error)")
         }
-        let state: SharedDescriptor
         do throws(SystemError) {
-            state = SharedDescriptor(try MemoryFile.sealed("greenroom-state", bytes))
+            return SharedDescriptor(try MemoryFile.sealed(isState ? "greenroom-state" : "greenroom-snapshot", bytes))
         } catch {
-            throw Failure("app save: \(error)")
+            throw Failure("app \(command.rawValue): \(error)")
         }
-        try client.call("SaveState", [.descriptor(state)])
     }
 
     private func path(_ name: String) -> String { environment.absolutePath(name) }

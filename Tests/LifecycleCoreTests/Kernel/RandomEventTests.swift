@@ -70,6 +70,7 @@ struct RandomEventTests {
         policy.backgroundTime = random.pick([.seconds(30), .seconds(30), .seconds(3), nil])
         policy.jetsamPriority = random.pick([0, 0, 5])
         policy.usesProtectedData = random.isOne(in: 3)
+        policy.hidesSnapshot = random.isOne(in: 8)
         policy.memoryHigh = random.pick([nil, 15 * mebibyte])
         policy.holdsSockets = random.isOne(in: 2)
         policy.connectionWait = random.pick([nil, .seconds(60), .seconds(5), .milliseconds(1)])
@@ -175,6 +176,7 @@ struct RandomEventTests {
             .run(run, .attached([.openURL, .willSuspend, .didResume, .scenes])),
             .run(run, .scene(.began(random.pick(scenes), random.pick([.window, .window, .panel])))),
             .run(run, .scene(.ended(random.pick(scenes)))),
+            .run(run, .attached([.didEnterBackground, .takeSnapshot])), .run(run, .snapshotTaken),
             .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
             .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),
             .run(run, .mainProcessChanged(pid: 5)),

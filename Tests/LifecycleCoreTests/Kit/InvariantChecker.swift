@@ -231,7 +231,7 @@ struct InvariantChecker {
         case .tasksExpiring: (expected, next) = ([.background], nil)
         case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         case .openURL: (expected, next) = ([.nothing, .inactive, .active], nil)
-        case .willSuspend, .didResume: (expected, next) = ([.background], nil)
+        case .willSuspend, .didResume, .takeSnapshot: (expected, next) = ([.background], nil)
         case .scene: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         }
         if !expected.contains(known.lastNotice) { fail("\(known.app) gets \(notice) after \(known.lastNotice)") }

@@ -189,6 +189,7 @@ struct SavingTests {
             .run(run, .modeBegan(.recording)), .run(run, .modeEnded(.call)),
             .run(run, .inhibitorChanged("sleep, by backup: copies files")), .run(run, .inhibitorChanged(nil)),
             .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
+            .run(run, .snapshotTaken), .run(run, .notified(.takeSnapshot, delivered: true, cpu: .zero)),
             .run(run, .attached([.didEnterBackground, .didResume])), .run(run, .attached([])),
             .run(run, .notified(.willResignActive(.interruption), delivered: true, cpu: .zero)),
             .run(run, .notified(.didBecomeActive(.interruptionEnded), delivered: true, cpu: .zero)),

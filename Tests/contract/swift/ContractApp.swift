@@ -100,6 +100,7 @@ final class ContractApp: AppDelegate {
     func didReceiveNotification(kind: String, payload: String) { say("notification \(kind) \(payload)") }
     func willSuspend() { say("suspend") }
     func sceneDidChange(_ scene: String, _ notice: SceneNotice) { say("scene \(scene) \(notice.rawValue)") }
+    func takeSnapshot() -> Snapshot? { Snapshot(text: "page \(count)") }
 
     func didResume(after time: Duration, changed: [String]) {
         let tenths = (time / .milliseconds(100)).rounded()

@@ -37,6 +37,7 @@ func readEvents() async throws {
         case .willSuspend: delegate.willSuspend()
         case .didResume(let time, let changed): delegate.didResume(after: time, changed: changed)
         case .scene(let scene, let notice): delegate.sceneDidChange(scene, notice)
+        case .takeSnapshot: if let snapshot = delegate.takeSnapshot() { try? App.shared.save(snapshot) }
         }
     }
 }

@@ -1,4 +1,4 @@
-"""The signals that end an app."""
+"""What `App.run()` needs: its result, and the signals that end the app."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import signal
 import threading
 from collections.abc import Callable
 from typing import Any
+
+
+class Done:
+    """The result of a `run()` that has already returned."""
+
+    def __await__(self) -> Any:
+        return iter(())
 
 
 class Signals:

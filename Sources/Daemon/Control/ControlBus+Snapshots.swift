@@ -1,0 +1,93 @@
+import Control
+import LifecycleCore
+import Posix
+import Systemd
+
+/// The snapshots of apps for clients that show them (L18). Those who may manage an app may see its snapshot, and only they: it may
+/// show what other users are not to read.
+extension ControlBus {
+    func snapshotMethods() -> [BusMethod] {
+        [
+            BusMethod("GetSnapshot", out: "hst", results: ["snapshot", "type", "time"]) { [unowned self] call in
+                getSnapshot(call)
+            },
+            BusMethod(
+                "SetSnapshot", in: "sh", arguments: ["type", "snapshot"], takesDescriptors: true
+            ) { [unowned self] call in setSnapshot(call) },
+        ]
+    }
+
+    private func getSnapshot(_ call: MethodCall) {
+        let name = call.target.id
+        guard let id = AppID(name), let rules = driver.core.snapshotRules(of: id) else {
+            return call.fail(service.unknownApp(name))
+        }
+        if rules.isHidden { return fail(call, .snapshotHidden, "its manifest hides it (SnapshotPrivacy=hidden)") }
+        if rules.isWithheld {
+            return fail(call, .snapshotWithheld, "it may show protected data, and the screen is locked")
+        }
+        // This program takes no descriptors from the message bus, so the bus passes none to its clients either.
+        if call.peer.isOnBus {
+            return fail(
+                call, .failed,
+                "descriptors go over \(service.context.folders.runtime)/bus, and not over the message bus")
+        }
+        do {
+            guard let snapshot = try service.context.stored.snapshot(of: id) else {
+                return fail(call, .noSnapshot, "it has none")
+            }
+            call.reply([
+                .descriptor(snapshot.descriptor), .string(snapshot.about.type),
+                .uint64(snapshot.about.time.microseconds),
+            ])
+        } catch {
+            fail(call, .failed, "\(error)")
+        }
+    }
+
+    /// For an app that is not asked: what shows its windows gives the snapshot.
+    private func setSnapshot(_ call: MethodCall) {
+        service.whenStarted(call) { [self] in
+            let name = call.target.id
+            guard let id = AppID(name), let rules = driver.core.snapshotRules(of: id) else {
+                return call.fail(service.unknownApp(name))
+            }
+            if rules.isHidden { return fail(call, .snapshotHidden, "its manifest hides it (SnapshotPrivacy=hidden)") }
+            if rules.isGivenByApp { return fail(call, .failed, "the app takes its snapshots itself") }
+            let type = call.text(0)
+            guard MediaType.isValid(type) else {
+                let shown = type.printable(upTo: MediaType.maximumLength)
+                return fail(call, .invalidArgument, "the type '\(shown)' is not \(MediaType.expected)")
+            }
+            guard case .descriptor(let shared)? = call.arguments.last else {
+                return fail(call, .invalidArgument, "the call has no descriptor")
+            }
+            if let reason = StoredDescriptors.reasonToRefuse(contentsOf: shared) {
+                return fail(call, .invalidArgument, reason)
+            }
+            store(shared, type, of: id, call)
+        }
+    }
+
+    private func store(_ shared: SharedDescriptor, _ type: String, of id: AppID, _ call: MethodCall) {
+        do {
+            let stored = service.context.stored
+            switch stored.add(
+                try shared.descriptor.duplicate(), StoredDescriptors.snapshot, type, of: id,
+                closer: DescriptorCloser())
+            {
+            case .refused(let reason): fail(call, .invalidArgument, reason)
+            case .stored(_, let problem):
+                if let problem { service.context.journal.logWarning(problem, app: id) }
+                call.reply()
+            }
+        } catch {
+            fail(call, .failed, "\(error)")
+        }
+    }
+
+    private func fail(_ call: MethodCall, _ failure: ControlNames.Failure, _ reason: String) {
+        let what = call.member == "GetSnapshot" ? "give the snapshot of" : "set the snapshot of"
+        call.fail(failure.error("Cannot \(what) '\(call.target.id)': \(reason)."))
+    }
+}
