@@ -93,7 +93,7 @@ struct SnapshotTests {
         #expect(next.text == "1 message" && next.type == "text/plain" && next.time >= first.time)
     }
 
-    @Test("an app that never gives it is suspended all the same, and a daemon that is replaced asks once (L18)")
+    @Test("an app that never gives it is suspended all the same, and what comes late is kept (L18)")
     func silent() throws {
         let stage = try SelfStage()
         let client = try stage.active(Self.kinds)
@@ -111,7 +111,7 @@ struct SnapshotTests {
     }
 
     @Test(
-        "a snapshot that is no memfd, too large, or never complete is refused with a sentence, and the one before stays (L18)"
+        "a snapshot that is no memfd, too large or of no media type is refused with a sentence, and the one before stays (L18)"
     )
     func refused() throws {
         let stage = try SelfStage()
