@@ -176,15 +176,23 @@ package struct LockStatus: Record {
     package var count: UInt64 = 0
     /// One of the files.
     package var file = ""
+    /// `Releases=` names it.
+    package var isResource: Bool?
 
     package init() {}
 
-    package static let fields: [RecordField<LockStatus>] = [.required("count", \.count), .required("file", \.file)]
+    package static let fields: [RecordField<LockStatus>] = [
+        .required("count", \.count), .required("file", \.file), .optional("resource", \.isResource),
+    ]
 }
 
 extension LockStatus {
     /// `it holds a lock on /var/lib/db: other programs may wait for it`.
     package var phrase: String {
+        if isResource ?? false {
+            let more = count > 1 ? " and \(count - 1) more" : ""
+            return "it holds \(file)\(more) (Releases=): other programs may wait for it"
+        }
         let locks = count == 1 ? "a lock on \(file)" : "\(count) file locks, one on \(file)"
         return "it holds \(locks): other programs may wait for it"
     }

@@ -7,6 +7,8 @@ package struct HeldLocks: Equatable, Sendable {
     package var count: Int
     /// All are shared, and no program is known to wait for one.
     package var isShared = false
+    /// It is no lock, or a lock that the manifest names: what the app was to let go of (`Releases=`).
+    package var isResource = false
     /// The path of one of the files, else `inode 123 on device 8:1`. It can contain any characters.
     package var file: String
 }
@@ -93,12 +95,16 @@ func lockLines(_ bytes: [UInt8], isDescriptor: Bool = false) -> [LockLine] {
 
 extension Enclosure {
     /// Begins the search for the locks that processes of the app hold on files that others can open. The app is frozen.
-    /// - Parameter mayFindWaiters: whether /proc/locks may be read to find programs that wait for a shared lock.
-    package func lockSearch(mayFindWaiters: @escaping () -> Bool) throws(SystemError) -> LockSearch {
+    /// - Parameters:
+    ///   - resources: what else is searched for.
+    ///   - mayFindWaiters: whether /proc/locks may be read to find programs that wait for a shared lock.
+    package func lockSearch(
+        _ resources: SharedResources, mayFindWaiters: @escaping () -> Bool
+    ) throws(SystemError) -> LockSearch {
         switch kind {
-        case .cgroup: LockSearch(proc, try pids(), mayFindWaiters: mayFindWaiters)
+        case .cgroup: LockSearch(proc, try pids(), resources, mayFindWaiters: mayFindWaiters)
         // A search of /proc takes milliseconds, and the freeze has just made one.
-        case .family(let family): LockSearch(proc, try family.knownPids(), mayFindWaiters: mayFindWaiters)
+        case .family(let family): LockSearch(proc, try family.knownPids(), resources, mayFindWaiters: mayFindWaiters)
         }
     }
 }
@@ -126,6 +132,9 @@ package final class LockSearch {
     private let group: [Int32]
     private let limit: Int
     private let mayFindWaiters: () -> Bool
+    private let resources: SharedResources
+    /// What it holds of them.
+    private var heldResources: Set<String> = []
     private var step = Step.descriptors
     private var file: SharedDescriptor?
     private var bytes: [UInt8] = []
@@ -152,12 +161,13 @@ package final class LockSearch {
     package private(set) var held: HeldLocks?
 
     init(
-        _ proc: ProcFS, _ processes: [Int32], limit: Int = LockSearch.mostDescriptors,
-        mayFindWaiters: @escaping () -> Bool = { true }
+        _ proc: ProcFS, _ processes: [Int32], _ resources: SharedResources = SharedResources(),
+        limit: Int = LockSearch.mostDescriptors, mayFindWaiters: @escaping () -> Bool = { true }
     ) {
         self.proc = proc
         self.mayFindWaiters = mayFindWaiters
         self.limit = limit
+        self.resources = resources
         group = processes.sorted()
         unlisted = group[...]
     }
@@ -209,6 +219,7 @@ package final class LockSearch {
         do {
             names = try folderEntries(at: "\(proc.root)/\(pid)/fd")[...]
             examined = pid
+            try findMappedResources()
         } catch {
             if error.meansGone { return }
             guard error.errno == EACCES || error.errno == EPERM else { throw error }
@@ -216,10 +227,16 @@ package final class LockSearch {
         }
     }
 
+    private func findMappedResources() throws(SystemError) {
+        guard !resources.paths.isEmpty, let maps = try? proc.read("maps", of: examined) else { return }
+        heldResources.formUnion(mappedPaths(maps).filter { resources.containsHeld($0) })
+    }
+
     private func examine(_ name: String) throws(SystemError) {
         let path = "\(proc.root)/\(examined)/fd/\(name)"
         // Sockets, pipes and the like have no path, and no locks that concern other apps.
         guard let link = linkTarget(path, limit: 4097), link.first == UInt8(ascii: "/") else { return }
+        if resources.containsHeld(link.text) { heldResources.insert(link.text) }
         let bytes: [UInt8]
         do {
             guard let info = try proc.read("fdinfo/\(name)", of: examined) else { return }
@@ -231,6 +248,7 @@ package final class LockSearch {
         }
         let locks = lockLines(bytes, isDescriptor: true)
         if locks.isEmpty { return }
+        if resources.containsLocked(link.text) { heldResources.insert(link.text) }
         if clinux_known_links(path) == 0 {
             unreachable.formUnion(locks.map(\.file))
             return
@@ -317,6 +335,10 @@ package final class LockSearch {
     private var isShared: Bool { !found.isEmpty && found.keys.allSatisfy(\.isShared) }
 
     private func finish() {
+        if let first = heldResources.min() {
+            held = HeldLocks(count: heldResources.count, isResource: true, file: first)
+            return
+        }
         // An exclusive lock is the one to name.
         let first = found.min {
             ($0.key.isShared ? 1 : 0, $0.key.file, $0.key.pid) < ($1.key.isShared ? 1 : 0, $1.key.file, $1.key.pid)

@@ -71,6 +71,8 @@ package struct AppManifest: Hashable, Sendable {
         package var timers = TimerSettings()
         /// The file of which the kind `settings` reports changes: a normalized absolute path (L33).
         package var settingsFile: String?
+        /// Paths, with wildcards, and locks on files, as `Release.lockPrefix` and a path, that it lets go of before it is suspended.
+        package var releases: [String] = []
         /// The snapshot is kept over a start of the machine (`SnapshotPersistent=`).
         package var keepsSnapshot = false
         /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.

@@ -274,7 +274,10 @@ extension LogEntry {
 
     private init(locksOf app: AppID, _ locks: FileLocks, isSuspended: Bool) {
         let more = locks.count > 1 ? " and \(locks.count - 1) more" : ""
-        let held = "it holds a \(locks.isShared ? "shared " : "")lock on \(locks.file)\(more)"
+        let held =
+            locks.isResource
+            ? "it holds \(locks.file)\(more) (Releases=)"
+            : "it holds a \(locks.isShared ? "shared " : "")lock on \(locks.file)\(more)"
         let consequence =
             locks.isShared
             ? "programs that want to write there may have to wait until the app runs again"

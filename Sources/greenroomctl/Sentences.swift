@@ -50,7 +50,7 @@ extension AppStatus {
             found.add(reason.plain)
             if reason.plain != reason.explanation { found.add(detail: reason.detail) }
         }
-        let isHeld = awake.contains { $0.reason == "fileLock" }
+        let isHeld = awake.contains { ["fileLock", "resource"].contains($0.reason) }
         found.add(
             suspendsIn.map {
                 isHeld
@@ -166,7 +166,9 @@ extension AppStatus {
 extension AwakeStatus {
     /// The explanation without the threads that the detail names. The name of a task, a wake or a file belongs to the sentence.
     fileprivate var plain: String {
-        guard let detail, !["task", "wake", "fileLock"].contains(reason), explanation.hasSuffix(": " + detail) else {
+        guard let detail, !["task", "wake", "fileLock", "resource"].contains(reason),
+            explanation.hasSuffix(": " + detail)
+        else {
             return explanation
         }
         return String(explanation.dropLast(detail.count + 2))

@@ -77,5 +77,7 @@ struct AwakeStatusTests {
         let status = LockStatus(FileLocks(count: 3, file: "/var/lib/db"))
         #expect(status.count == 3 && status.file == "/var/lib/db")
         #expect(status.phrase == "it holds 3 file locks, one on /var/lib/db: other programs may wait for it")
+        let resource = LockStatus(FileLocks(count: 2, file: "/dev/video0", isResource: true))
+        #expect(resource.phrase == "it holds /dev/video0 and 1 more (Releases=): other programs may wait for it")
     }
 }

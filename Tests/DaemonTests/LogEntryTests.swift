@@ -162,6 +162,10 @@ struct LogEntryTests {
             .locksHeld(web, FileLocks(count: 1, file: "/var/lib/web/db"), isSuspended: false), .notice,
             "web: not suspended yet: it holds a lock on /var/lib/web/db", "GREENROOM_FILE=/var/lib/web/db"),
         Sentence(
+            .locksHeld(web, FileLocks(count: 1, file: "/dev/video0", isResource: true), isSuspended: true), .warning,
+            "web: suspended although it holds /dev/video0 (Releases=); programs that need it wait until the app runs again",
+            "GREENROOM_FILE=/dev/video0"),
+        Sentence(
             .locksHeld(web, FileLocks(count: 3, file: "/var/lib/web/db"), isSuspended: true), .warning,
             "web: suspended although it holds a lock on /var/lib/web/db and 2 more; programs that need it wait until the app "
                 + "runs again", "GREENROOM_FILE=/var/lib/web/db"),

@@ -74,6 +74,35 @@ struct HeldLockTests {
         #expect(lockLines(Array(info.utf8)).isEmpty)
     }
 
+    @Test(
+        "what the manifest names counts while it is open or mapped, and a lock of any kind on it (L43)",
+        .enabled(if: hasPython))
+    func resources() throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/video0"
+        func held(_ script: String, _ resources: SharedResources) throws -> HeldLocks? {
+            let holder = try Holder(path, script)
+            let search = LockSearch(ProcFS(), [holder.pid], resources)
+            while try search.advance() {}
+            return search.held
+        }
+        let all = SharedResources(paths: [scratch.path + "/vid*"])
+        let expected = HeldLocks(count: 1, isResource: true, file: path)
+        #expect(try held("", all) == expected)
+        #expect(try held("", SharedResources(paths: ["/dev/video*", scratch.path, "*"])) == nil)
+        // A mapping without a descriptor.
+        let mapped = "import mmap\nf.truncate(4096)\ng = open(sys.argv[1], 'r+b')\nm = mmap.mmap(g.fileno(), 4096)\n"
+        #expect(try held(mapped + "g.close(); f.close()", all) == expected)
+        // A device that is removed while it is held.
+        let removed = try held("os.unlink(sys.argv[1])", all)
+        #expect(removed?.isResource == true && removed?.file == path + " (deleted)")
+        // A lock that keeps no program waiting, because no other one has the file open.
+        let locked = SharedResources(locks: [path])
+        #expect(try held("fcntl.flock(f, fcntl.LOCK_EX)", SharedResources()) == nil)
+        #expect(try held("fcntl.flock(f, fcntl.LOCK_EX)", locked) == expected)
+        #expect(try held("", locked) == nil)
+    }
+
     @Test("a process holds a lock of flock, fcntl, or of its descriptor", .enabled(if: hasPython))
     func held() throws {
         let scratch = try Scratch()

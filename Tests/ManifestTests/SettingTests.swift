@@ -68,6 +68,11 @@ struct SettingTests {
         #expect(try accepted("Lifecycle", "SnapshotPrivacy=hidden").policy.hidesSnapshot)
         #expect(try !accepted("Lifecycle", "SnapshotPrivacy=none").policy.hidesSnapshot)
         try expectRefused("Lifecycle", "SnapshotPrivacy", "blurred")
+        let releases = ["/dev/video0", "/dev/dri/*", "lock:/var/lib/db"]
+        #expect(try accepted("Lifecycle", "Releases=" + releases.joined(separator: " ")).releases == releases)
+        for wrong in ["video0", "lock:", "lock:db", "/", "/a/../b", "/" + String(repeating: "a", count: 256)] {
+            try expectRefused("Lifecycle", "Releases", wrong)
+        }
         #expect(try accepted("Lifecycle", "SnapshotPersistent=yes").keepsSnapshot)
         #expect(try accepted("Lifecycle", "ExitsOnSuspend=yes").policy.exitsOnSuspend)
         try expectRefused("Lifecycle", "ExitsOnSuspend", "2")

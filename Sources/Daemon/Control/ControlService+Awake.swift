@@ -97,6 +97,7 @@ extension AwakeReason {
         case .wokenTooOften: "wokenTooOften"
         case .notWatchable: "notWatchable"
         case .fileLock: "fileLock"
+        case .resource: "resource"
         case .suspendDelay: "suspendDelay"
         case .neverSuspended: "neverSuspended"
         case .dryRun: "dryRun"
@@ -113,6 +114,7 @@ extension AwakeReason {
         case .inhibitor(let text): text
         case .wake(let reason): reason.rawValue
         case .fileLock(let file): file
+        case .resource(let path): path
         case .hook(let kind): kind.rawValue
         case .launching, .foreground, .enteringBackground, .startUp, .work, .wokenTooOften, .notWatchable,
             .suspendDelay, .neverSuspended, .dryRun, .suspending, .waking, .terminating:
@@ -136,6 +138,7 @@ extension AwakeReason {
         case .wokenTooOften: "it was woken within 1s of each of its last suspensions"
         case .notWatchable: "its descriptors cannot be watched: while it is suspended, no input would reach it"
         case .fileLock(let file): "it holds a lock on \(file)"
+        case .resource(let path): "it holds \(path) (Releases=)"
         case .suspendDelay: "it has nothing to do"
         case .neverSuspended: "its manifest says Suspend=no"
         case .dryRun: "it would be suspended, but for Suspend=dry-run"
@@ -169,6 +172,7 @@ extension LockStatus {
         self.init()
         count = UInt64(max(0, locks.count))
         file = locks.file
+        if locks.isResource { isResource = true }
     }
 }
 

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Manifest
 import Posix
 import Systemd
 
@@ -14,7 +15,9 @@ extension RunController {
     func findFileLocks(attempt: Int, completion: @escaping (FileLocks?) -> Void) {
         let search: LockSearch
         do throws(SystemError) {
-            search = try enclosure.lockSearch { [context] in context.mayFindWaiters() }
+            search = try enclosure.lockSearch(SharedResources(manifest.releases)) { [context] in
+                context.mayFindWaiters()
+            }
         } catch {
             logWarning("file locks cannot be found: \(error)")
             return completion(nil)
@@ -47,7 +50,23 @@ extension RunController {
 
     private func fileLocks(_ search: LockSearch) -> FileLocks? {
         search.held.map {
-            FileLocks(count: $0.count, file: $0.file.printable(upTo: FileLocks.maximumFile), isShared: $0.isShared)
+            FileLocks(
+                count: $0.count, file: $0.file.printable(upTo: FileLocks.maximumFile), isShared: $0.isShared,
+                isResource: $0.isResource)
+        }
+    }
+}
+
+extension SharedResources {
+    /// - Parameter entries: of `Releases=`.
+    init(_ entries: [String]) {
+        self.init()
+        for entry in entries {
+            if entry.hasPrefix(Release.lockPrefix) {
+                locks.append(String(entry.dropFirst(Release.lockPrefix.count)))
+            } else {
+                paths.append(entry)
+            }
         }
     }
 }

@@ -278,7 +278,8 @@ extension Receipt.DeadlineUse {
 
 extension FileLocks {
     fileprivate var phrase: String {
-        count == 1 ? "a lock on \(file)" : "\(count) file locks, one of them on \(file)"
+        if isResource { return count == 1 ? "\(file) (Releases=)" : "\(file) and \(count - 1) more (Releases=)" }
+        return count == 1 ? "a lock on \(file)" : "\(count) file locks, one of them on \(file)"
     }
 }
 

@@ -156,6 +156,8 @@ package enum AwakeReason: Hashable, Sendable {
     case notWatchable
     /// It holds a file lock (L43).
     case fileLock(String)
+    /// It holds what its manifest says that it lets go of (L43).
+    case resource(String)
     /// `SuspendDelaySec=` has not passed since its last assertion ended, or `IdleSec=` since it was last at work.
     case suspendDelay
     /// Its manifest says that it is not suspended.

@@ -187,7 +187,11 @@ extension LifecycleCore {
                     reason: .work(reason), detail: reason.hasDetail ? traffic.detail ?? "" : "", since: look?.since))
         }
         if traffic.isUnwatchable { all.append(AppView.Awake(reason: .notWatchable, since: traffic.unwatchableSince)) }
-        if let hold = run.lockHold { all.append(AppView.Awake(reason: .fileLock(hold.locks.file), since: hold.since)) }
+        if let hold = run.lockHold {
+            let file = hold.locks.file
+            all.append(
+                AppView.Awake(reason: hold.locks.isResource ? .resource(file) : .fileLock(file), since: hold.since))
+        }
         if let until = traffic.awakeUntil, until > now, all.isEmpty {
             // It stays awake since the wake that was one too many, which is the last one.
             all.append(AppView.Awake(reason: .wokenTooOften, since: traffic.lastInputAt))

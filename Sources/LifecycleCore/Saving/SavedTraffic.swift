@@ -92,6 +92,7 @@ extension FileLocks: SavedRecord {
         try coder.required(1, &count)
         try coder.required(2, &file)
         try coder.flag(3, &isShared)
+        try coder.flag(4, &isResource)
     }
 }
 

@@ -216,7 +216,7 @@ package enum WorkReason: String, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// File locks that processes of an app hold (L43).
+/// File locks that processes of an app hold, or what its manifest says that it lets go of (L43).
 package struct FileLocks: Hashable, Sendable {
     package static let maximumFile = 256
 
@@ -226,9 +226,13 @@ package struct FileLocks: Hashable, Sendable {
     /// All are shared, and no program is known to wait for one: they keep programs from writing, which may poll.
     package var isShared = false
 
-    package init(count: Int, file: String, isShared: Bool = false) {
+    /// They are named by `Releases=`: devices, files, or locks on files.
+    package var isResource = false
+
+    package init(count: Int, file: String, isShared: Bool = false, isResource: Bool = false) {
         self.count = count
         self.file = file
         self.isShared = isShared
+        self.isResource = isResource
     }
 }

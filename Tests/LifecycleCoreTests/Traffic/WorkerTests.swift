@@ -348,6 +348,29 @@ struct WorkerTests {
         #expect(receipt.explanation == "Killed: was about to be suspended while it held a lock on /srv/web/db.")
     }
 
+    @Test(
+        "an app that takes part and holds what Releases= names is ended with 0xdead10cc; another one stays awake for 60s (L43)"
+    )
+    func resources() throws {
+        let device = FileLocks(count: 2, file: "/dev/video0", isResource: true)
+        let harness = Harness("web")
+        harness.behave("web") { $0.locks = device }
+        harness.launch("web", .background)
+        harness.advance(.seconds(1))
+        let receipt = try harness.receipt("web")
+        #expect(receipt.code == 0xdead_10cc)
+        #expect(
+            receipt.explanation
+                == "Killed: was about to be suspended while it held /dev/video0 and 1 more (Releases=).")
+        let other = Self.withLocks(Harness("web"))
+        other.behave("web") { $0.locks = device }
+        other.launch("web", .background)
+        other.advance(.seconds(55))
+        #expect(other.view("web").awakeReasons.contains(.resource("/dev/video0")))
+        other.advance(.seconds(20))
+        #expect(other.state("web") == .suspended && other.view("web").heldLocks == device)
+    }
+
     @Test("an app that takes part stays awake with a shared lock that no program waits for, for 60s (L43)")
     func sharedLock() {
         let harness = Harness("web")
