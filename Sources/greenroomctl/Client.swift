@@ -54,12 +54,14 @@ final class Client {
         }
     }
 
-    /// What an app showed last: a memfd, its type and its time; `nil`: there is no such app.
-    func snapshot(of app: String) throws(Failure) -> (descriptor: SharedDescriptor, values: [Variant])? {
+    /// What an app showed last: the contents, or a memfd that has them, the type and the time; `nil`: there is no such app.
+    func snapshot(of app: String) throws(Failure) -> [Variant]? {
+        let (path, interface) = (ObjectPath.encode(app, below: ControlNames.appPrefix), ControlNames.appInterface)
         do throws(BusError) {
-            return try bus.descriptorAndValues(
-                path: ObjectPath.encode(app, below: ControlNames.appPrefix), interface: ControlNames.appInterface,
-                member: "GetSnapshot")
+            // The message bus passes no descriptors of the daemon.
+            if bus.isOnMessageBus { return try bus.call(path: path, interface: interface, member: "ReadSnapshot") }
+            let answer = try bus.descriptorAndValues(path: path, interface: interface, member: "GetSnapshot")
+            return [.descriptor(answer.descriptor)] + answer.values
         } catch {
             if error.name == "org.freedesktop.DBus.Error.UnknownObject" { return nil }
             throw failure(ofCall: error)

@@ -51,20 +51,29 @@ extension Session {
 
     private func snapshot(of app: String) throws(Failure) -> Snapshot {
         let client = try connect()
-        guard let answer = try client.snapshot(of: app) else {
+        let found = try client.withAuthorization { () throws(Failure) in try client.snapshot(of: app) }
+        guard let answer = found else {
             // The daemon names the apps that it has.
             _ = try client.call("Status", [.string(app)], as: AppStatus.self)
             throw Failure("snapshot: there is no app '\(escaped(app))'")
         }
-        let bytes: [UInt8]?
-        do throws(SystemError) {
-            bytes = try MemoryFile.contents(answer.descriptor.descriptor, limit: Self.maximumSnapshot)
-        } catch {
-            throw Failure("snapshot: \(error)")
-        }
-        guard let bytes, answer.values.count == 2, let type = answer.values[0].stringValue,
-            let time = answer.values[1].uintValue
+        guard answer.count == 3, let bytes = try contents(answer[0]), let type = answer[1].stringValue,
+            let time = answer[2].uintValue
         else { throw Failure("snapshot: the daemon's answer is not a snapshot") }
         return Snapshot(bytes: bytes, type: type, time: Timestamp(microseconds: time))
+    }
+
+    /// - Returns: `nil`: it is something else.
+    private func contents(_ value: Variant) throws(Failure) -> [UInt8]? {
+        switch value {
+        case .bytes(let bytes): return bytes
+        case .descriptor(let file):
+            do throws(SystemError) {
+                return try MemoryFile.contents(file.descriptor, limit: Self.maximumSnapshot)
+            } catch {
+                throw Failure("snapshot: \(error)")
+            }
+        default: return nil
+        }
     }
 }

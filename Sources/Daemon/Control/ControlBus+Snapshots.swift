@@ -1,5 +1,6 @@
 import Control
 import LifecycleCore
+import Linux
 import Posix
 import Systemd
 
@@ -9,7 +10,10 @@ extension ControlBus {
     func snapshotMethods() -> [BusMethod] {
         [
             BusMethod("GetSnapshot", out: "hst", results: ["snapshot", "type", "time"]) { [unowned self] call in
-                getSnapshot(call)
+                getSnapshot(call, isByDescriptor: true)
+            },
+            BusMethod("ReadSnapshot", out: "ayst", results: ["contents", "type", "time"]) { [unowned self] call in
+                getSnapshot(call, isByDescriptor: false)
             },
             BusMethod(
                 "SetSnapshot", in: "sh", arguments: ["type", "snapshot"], takesDescriptors: true
@@ -17,7 +21,8 @@ extension ControlBus {
         ]
     }
 
-    private func getSnapshot(_ call: MethodCall) {
+    /// - Parameter isByDescriptor: of the private socket: the contents are not copied.
+    private func getSnapshot(_ call: MethodCall, isByDescriptor: Bool) {
         let name = call.target.id
         guard let id = AppID(name), let rules = driver.core.snapshotRules(of: id) else {
             return call.fail(service.unknownApp(name))
@@ -27,19 +32,20 @@ extension ControlBus {
             return fail(call, .snapshotWithheld, "it may show protected data, and the screen is locked")
         }
         // This program takes no descriptors from the message bus, so the bus passes none to its clients either.
-        if call.peer.isOnBus {
-            return fail(
-                call, .failed,
-                "descriptors go over \(service.context.folders.runtime)/bus, and not over the message bus")
+        if isByDescriptor, call.peer.isOnBus {
+            return fail(call, .failed, "the message bus passes no descriptors of greenroomd; use ReadSnapshot")
         }
         do {
             guard let snapshot = try service.context.stored.snapshot(of: id) else {
                 return fail(call, .noSnapshot, "it has none")
             }
-            call.reply([
-                .descriptor(snapshot.descriptor), .string(snapshot.about.type),
-                .uint64(snapshot.about.time.microseconds),
-            ])
+            let facts: [Variant] = [
+                .string(snapshot.about.type), .uint64(snapshot.about.time.microseconds),
+            ]
+            if isByDescriptor { return call.reply([.descriptor(snapshot.descriptor)] + facts) }
+            let limit = StoredDescriptors.sizeLimits[StoredDescriptors.snapshot] ?? 0
+            let contents = try MemoryFile.contents(snapshot.descriptor.descriptor, limit: limit)
+            call.reply([.bytes(contents ?? [])] + facts)
         } catch {
             fail(call, .failed, "\(error)")
         }
@@ -87,7 +93,7 @@ extension ControlBus {
     }
 
     private func fail(_ call: MethodCall, _ failure: ControlNames.Failure, _ reason: String) {
-        let what = call.member == "GetSnapshot" ? "give the snapshot of" : "set the snapshot of"
+        let what = call.member == "SetSnapshot" ? "set the snapshot of" : "give the snapshot of"
         call.fail(failure.error("Cannot \(what) '\(call.target.id)': \(reason)."))
     }
 }
