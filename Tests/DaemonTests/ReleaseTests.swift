@@ -21,7 +21,7 @@ struct ReleaseTests {
                 "mail": TestDaemon.manifest("map \(camera)", lifecycle),
                 "plain": "[App]\nStartupSec=0\nExecStart=/bin/sh -c 'exec 5<\(camera); exec sleep 1000'\n" + lifecycle,
                 "other": TestDaemon.manifest("", lifecycle),
-            ], root: root)
+            ], configuration: "[Manager]\nForegroundLimit=3\n", root: root)
         for app in ["mail", "plain", "other"] { try daemon.launch(app) }
         try daemon.eventually("the shell has executed sleep") {
             TestDaemon.text(of: "/proc/\(try daemon.pid("plain"))/comm") == "sleep\n"

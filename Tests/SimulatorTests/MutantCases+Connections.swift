@@ -27,6 +27,9 @@ extension MutantCase {
         .without("asks no app for a snapshot", .snapshotsAreAskedFor) {
             if case .notify(_, .takeSnapshot) = $0 { true } else { false }
         },
+        .events("waits for a snapshot that it has", .suspendedInTime) { event in
+            if case .run(_, .snapshotTaken) = event { nil } else { event }
+        },
         .effects("tells every app that it returns", .causesAreTrue) { effects, _, _ in
             effects.map { effect in
                 if case .notify(let run, .didBecomeActive) = effect {

@@ -10,10 +10,10 @@ extension ControlBus {
     func snapshotMethods() -> [BusMethod] {
         [
             BusMethod("GetSnapshot", out: "hst", results: ["snapshot", "type", "time"]) { [unowned self] call in
-                getSnapshot(call, isByDescriptor: true)
+                service.whenStarted(call) { self.getSnapshot(call, isByDescriptor: true) }
             },
             BusMethod("ReadSnapshot", out: "ayst", results: ["contents", "type", "time"]) { [unowned self] call in
-                getSnapshot(call, isByDescriptor: false)
+                service.whenStarted(call) { self.getSnapshot(call, isByDescriptor: false) }
             },
             BusMethod(
                 "SetSnapshot", in: "sh", arguments: ["type", "snapshot"], takesDescriptors: true
