@@ -130,8 +130,9 @@ struct MutantCase: Sendable, CustomTestStringConvertible {
     }
 
     /// A fault that answers an effect immediately, instead of the kernel.
+    /// - Parameter performing: the kernel performs it, too.
     static func answering(
-        _ name: String, _ rule: Rule, _ outcome: @escaping @Sendable (Effect) -> Event?
+        _ name: String, _ rule: Rule, performing: Bool = false, _ outcome: @escaping @Sendable (Effect) -> Event?
     ) -> MutantCase {
         MutantCase(name: name, rule: rule) { core, _ in
             Mutant(core: core) { mutant, event, now in
@@ -141,6 +142,7 @@ struct MutantCase: Sendable, CustomTestStringConvertible {
                         done.append(effect)
                         continue
                     }
+                    if performing { done.append(effect) }
                     done += mutant.core.handle(outcome, at: now)
                 }
                 return done
