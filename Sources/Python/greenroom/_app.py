@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
-import contextlib
 import inspect
 import json
 import logging
@@ -15,15 +14,16 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from . import _storage, _wire
 from ._connection import Connection, Reply
 from ._errors import Error, Refused, Unavailable
 from ._events import ANSWERED, ARGUMENTS, WAKES, Event, Launch, Result, combined, seconds, with_fewer_arguments
-from ._run import Done, Signals
-from ._task import Task
+from ._run import Done, Signals, save_taken
+from ._task import Modes, Task
 
 VERSION = "0.2.0"
 # How long a call waits for greenroomd, in seconds. A daemon that is replaced answers within it.
@@ -63,9 +63,7 @@ class App:
         self._arrived: asyncio.Event | None = None
         self._wakes: set[asyncio.Task[None]] = set()
         self._tasks: dict[str, Task] = {}
-        # How many blocks of `mode()` are open, by mode.
-        self._modes: dict[str, int] = {}
-        self._mode_lock = threading.Lock()
+        self._modes = Modes(self)
         # The serial of the last event that was received: what a new connection need not repeat. 0: none, not even a launch.
         self._last = 0
 
@@ -279,7 +277,7 @@ class App:
         if event.kind == "willTerminate":
             self._ended = True
         if event.kind == "takeSnapshot":
-            self._save_taken(results)
+            save_taken(self.save_snapshot, results)
         if event.kind in ANSWERED and event.serial > 0:
             answer = {"result": _wire.Variant("s", combined(results))} if event.kind in WAKES else {}
             # The reply is not needed. NotOpen: another process of the app was first, or the answer is a repeated one.
@@ -393,24 +391,13 @@ class App:
 
     # ---- Modes
 
-    @contextlib.contextmanager
-    def mode(self, name: str) -> Iterator[None]:
+    def mode(self, name: str) -> AbstractContextManager[None]:
         """A background mode, for `with`: the app is not suspended while it is on.
 
         The manifest declares it (BackgroundModes=): "audio", "recording", "call", "location", "accessory" or "processing". Unlike a
         task it has no time limit. Several blocks of one mode may overlap. Raises Refused with the reason if it is refused.
         """
-        with self._mode_lock:
-            if not self._modes.get(name) and self.in_greenroom:
-                self._call("BeginMode", "s", [name])
-            self._modes[name] = self._modes.get(name, 0) + 1
-        try:
-            yield
-        finally:
-            with self._mode_lock:
-                self._modes[name] -= 1
-                if not self._modes[name] and self.in_greenroom:
-                    self._send("EndMode", "s", [name])
+        return self._modes.on(name)
 
     # ---- Scenes
 
@@ -505,14 +492,3 @@ class App:
                     self._call("SaveSnapshot", "h", [0], descriptor)
                 else:
                     self._call("SaveSnapshotAs", "sh", [type, 0], descriptor)
-
-    def _save_taken(self, results: list[Any]) -> None:
-        """Saves what the handlers of `on_snapshot` have returned."""
-        for result in results:
-            if result is None or result is Result.FAILED:
-                continue
-            try:
-                image, type = result if isinstance(result, tuple) else (result, "image/png")
-                self.save_snapshot(image, type)
-            except Exception:
-                log.exception("the snapshot is not saved")

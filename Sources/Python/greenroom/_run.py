@@ -1,11 +1,16 @@
-"""What `App.run()` needs: its result, and the signals that end the app."""
+"""What `App.run()` needs: its result, the signals that end the app, and what handlers return."""
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from ._events import Result
+
+log = logging.getLogger("greenroom")
 
 
 class Done:
@@ -31,3 +36,15 @@ class Signals:
     def __exit__(self, *_: object) -> None:
         for number, earlier in self._earlier.items():
             signal.signal(number, earlier)
+
+
+def save_taken(save: Callable[[bytes, str], None], results: list[Any]) -> None:
+    """Saves what the handlers of `on_snapshot` have returned."""
+    for result in results:
+        if result is None or result is Result.FAILED:
+            continue
+        try:
+            image, type = result if isinstance(result, tuple) else (result, "image/png")
+            save(image, type)
+        except Exception:
+            log.exception("the snapshot is not saved")

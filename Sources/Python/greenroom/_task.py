@@ -1,10 +1,12 @@
-"""Background tasks."""
+"""Background tasks and modes."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -119,3 +121,27 @@ class Task:
             # Another request to cancel the work has priority, as in asyncio.timeout().
             if work.uncancel() <= 0 and kind is asyncio.CancelledError:
                 raise TaskExpired(f"the background time of the task {self.name!r} ends") from error
+
+
+class Modes:
+    """The background modes that are on. Several blocks of one may overlap: it begins with the first and ends with the last."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        # How many blocks are open, by mode.
+        self._open: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def on(self, name: str) -> Iterator[None]:
+        with self._lock:
+            if not self._open.get(name) and self._app.in_greenroom:
+                self._app._call("BeginMode", "s", [name])
+            self._open[name] = self._open.get(name, 0) + 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[name] -= 1
+                if not self._open[name] and self._app.in_greenroom:
+                    self._app._send("EndMode", "s", [name])
