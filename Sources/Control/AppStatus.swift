@@ -6,6 +6,8 @@ package struct AppStatus: Record {
     package var name = ""
     /// `notRunning`, `launching`, `inactive`, `active`, `background`, `suspended` or `terminating`.
     package var state = ""
+    /// `app`, `worker` or `home` (L49); `nil`: the manifest has an error.
+    package var role: String?
     /// The main process; absent where there is none.
     package var pid: Int32?
     /// When the app entered its state; absent for an app that an error in its manifest disables and that is not
@@ -106,7 +108,8 @@ package struct AppStatus: Record {
     package init() {}
 
     package static let fields: [RecordField<AppStatus>] = [
-        .required("id", \.id), .required("name", \.name), .required("state", \.state), .process("pid", \.pid),
+        .required("id", \.id), .required("name", \.name), .required("state", \.state), .optional("role", \.role),
+        .process("pid", \.pid),
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
         .optional("storedBytes", \.storedBytes),

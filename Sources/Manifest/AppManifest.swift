@@ -75,6 +75,8 @@ package struct AppManifest: Hashable, Sendable {
         package var releases: [String] = []
         /// The snapshot is kept over a start of the machine (`SnapshotPersistent=`).
         package var keepsSnapshot = false
+        /// How the notices of other apps are to be shown while this one is in front (L55). Programs that show notices read it.
+        package var notices = NoticeStyle.banner
         /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
         package var keepAwake: AppPolicy.KeepAwake?
     }
@@ -199,4 +201,14 @@ package struct ManagerConfiguration: Hashable, Sendable {
             threshold.map { (level, $0) }
         }
     }
+}
+
+/// `Notices=`, in UIKit's words (L14, L55).
+package enum NoticeStyle: String, CaseIterable, Sendable {
+    /// Beside what the app shows: no interruption.
+    case banner
+    /// Over it: an interruption as long as it is shown.
+    case alert
+    /// Not at all.
+    case none
 }

@@ -198,6 +198,7 @@ extension AppManifest {
                 text == "hidden" ? true : text == "none" ? false : nil
             },
             .flag("Lifecycle", "SnapshotPersistent", \.keepsSnapshot),
+            .value("Lifecycle", "Notices", "banner, alert or none", \.notices) { NoticeStyle(rawValue: $0) },
             Setting(
                 section: "Lifecycle", key: "BackgroundModes",
                 expected: "one or more of " + BackgroundModes.named.map(\.name).joined(separator: ", "),

@@ -16,7 +16,7 @@ enum Help {
             Query:
             \(lines([.list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .snapshot, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
             Control:
-            \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
+            \(lines([.switchApps, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Programs without a manifest:
             \(lines([.run, .mcpConfig]))
             Instances of templates (worker@.app):
@@ -62,8 +62,17 @@ enum Help {
         case .run: runDetails
         case .mcpConfig: mcpConfigDetails
         case .snapshot: snapshotDetails
+        case .switchApps: switchDetails
         case .help: nil
         }
+    }
+
+    private static var switchDetails: String {
+        """
+        Lists the apps that run and show something: those in the foreground first, then those that were there last; of an app
+        with several windows, each. A number brings one to the foreground, -NUMBER removes its app as the user does who throws
+        it away (terminate --remove). If standard input or output is no terminal, the list is all.
+        """
     }
 
     private static var snapshotDetails: String {

@@ -84,6 +84,7 @@ struct Session {
         case .run: try run()
         case .mcpConfig: try mcpConfig()
         case .snapshot: try snapshot()
+        case .switchApps: try switchApps()
         }
     }
 

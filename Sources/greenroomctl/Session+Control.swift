@@ -128,7 +128,7 @@ extension Session {
             .pressure,
             .initialize,
             .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
-            .replay, .savings, .run, .mcpConfig:
+            .replay, .savings, .run, .mcpConfig, .switchApps:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

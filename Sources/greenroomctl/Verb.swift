@@ -5,6 +5,8 @@ package enum Verb: String, CaseIterable, Sendable {
     case idle
     case listTimers = "list-timers"
     case cat, snapshot, receipts, receipt, log, watch, top
+    /// `switch`, which is no name for a case.
+    case switchApps = "switch"
     case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
     case run
     case mcpConfig = "mcp-config"
@@ -20,7 +22,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The arguments in the usage line.
     var usage: String {
         switch self {
-        case .reload, .reexec, .doctor: ""
+        case .reload, .reexec, .doctor, .switchApps: ""
         case .status, .idle: "[-v] [APP…]"
         case .watch: "[APP…]"
         case .top: "[--interval TIME] [--sort KEY] [--batch [--count N]]"
@@ -59,7 +61,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .explain, .receipt, .watch, .reload, .reexec, .doctor, .isActive, .cat, .verify, .help:
+        case .explain, .receipt, .watch, .reload, .reexec, .doctor, .isActive, .cat, .verify, .help, .switchApps:
             usage
         case .app: usage
         case .run: "-- COMMAND…"
@@ -79,7 +81,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many arguments the verb takes.
     var operands: ClosedRange<Int> {
         switch self {
-        case .reload, .reexec, .doctor, .top: 0...0
+        case .reload, .reexec, .doctor, .top, .switchApps: 0...0
         case .list, .status, .show, .idle, .listTimers, .watch, .receipts, .log, .plot, .replay, .savings: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot, .edit, .mcpConfig: 1...1
@@ -103,7 +105,9 @@ package enum Verb: String, CaseIterable, Sendable {
             .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
         case .push, .send, .open, .snapshot, .initialize, .edit: 1
-        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .mcpConfig, .help, .top, .replay: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .mcpConfig, .help, .top, .replay,
+            .switchApps:
+            0
         }
     }
 
@@ -122,6 +126,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .receipt: "Show one receipt in detail"
         case .watch: "Print events as they happen"
         case .top: "Show all apps live, and act on one of them"
+        case .switchApps: "Choose the app to bring to the foreground, in the terminal"
         case .launch: "Launch apps and wait until they are active, or in the background"
         case .activate: "Bring apps to the foreground"
         case .background: "Move apps to the background"

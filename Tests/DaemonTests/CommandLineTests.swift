@@ -53,6 +53,45 @@ struct CommandLineTests {
         #expect(invalid.output.contains("Invalid scene 'a b'; expected 1 to 64 of the characters"))
     }
 
+    @Test(
+        "switch lists what can be shown, the foreground first; on a terminal a number brings a window to the front (L55)"
+    )
+    func switcher() throws {
+        let daemon = try TestDaemon([
+            "editor": TestDaemon.manifest(""), "mail": TestDaemon.manifest(""),
+            "server": TestDaemon.manifest("", app: "Role=worker"), "other": TestDaemon.manifest(""),
+        ])
+        func lines() throws -> [String] {
+            let (status, output) = try control(daemon, ["switch"])
+            #expect(status == .exited(0))
+            return output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+        }
+        #expect(try lines() == ["No app runs that could be shown."])
+        _ = try daemon.launch("editor")
+        #expect(try lines() == ["1 editor active -"])
+        try daemon.sendMessage("X_GREENROOM_BEGIN_SCENE=report")
+        try daemon.eventually("it has a scene") { try daemon.status("editor")["scenes"] != nil }
+        _ = try daemon.launch("server", background: true)
+        _ = try daemon.launch("mail")
+        #expect(try lines() == ["1 mail active -", "2 editor (report) background -", "3 editor (main) background -"])
+        // A number that is none, the third, and the end.
+        let (number, path) = try openTerminal()
+        let master = SharedDescriptor(Descriptor(adopting: number))
+        let terminal = SharedDescriptor(try Descriptor.open(path, O_RDWR | O_NOCTTY))
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: TestDaemon.binaries + "/greenroomctl", arguments: ["--runtime", daemon.runtime, "switch"],
+                environment: ["PATH=/usr/bin:/bin", "TERM=dumb"], standardInput: terminal, standardOutput: terminal,
+                standardError: terminal))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        try writeAll(Array("9\n3\n".utf8), to: master.descriptor)
+        waitForReadable([starting.process.descriptor])
+        #expect(try starting.process.reap()?.status == .exited(0))
+        let scenes = try daemon.status("editor")["scenes"]?.arrayValue
+        #expect(scenes?.last?["id"]?.stringValue == "main")
+        #expect(try daemon.state("editor") == "active" && daemon.state("mail") != "active")
+    }
+
     @Test("apps that a pattern names are launched, restarted and terminated, and terminated again without an error")
     func several() throws {
         let daemon = try TestDaemon([

@@ -57,4 +57,39 @@ struct PropertyTests {
         #expect(known["Pid"]?.integerValue == Int64(pid))
         #expect(known["Foreground"]?.boolValue == true)
     }
+
+    @Test(
+        "an app may be shown once it has finished its launch into the foreground, and gets input while it is active (L55)"
+    )
+    func presentation() throws {
+        // It does not say itself that it is ready.
+        let daemon = try TestDaemon([
+            "app": TestDaemon.manifest("", "[Lifecycle]\nNotices=alert", hangs: true)
+        ])
+        func check(_ visible: Bool, _ input: Bool, launch: String = "") throws {
+            #expect(try value("Visible", daemon).boolValue == visible)
+            #expect(try value("ReceivesInput", daemon).boolValue == input)
+            #expect(try value("LaunchState", daemon).stringValue == launch)
+        }
+        #expect(try value("NoticeStyle", daemon).stringValue == "alert")
+        try check(false, false)
+        let launch = try daemon.begin("Launch", "app")
+        try daemon.eventually("it is being launched") { try daemon.state("app") == "launching" }
+        try check(false, false, launch: "inactive")
+        try daemon.eventually("it has a socket") { (try? daemon.sendMessage("READY=1")) != nil }
+        _ = try daemon.finish(launch)
+        try check(true, true)
+        try daemon.ask("Interrupt", "app")
+        try check(true, false)
+        try daemon.ask("Resume", "app")
+        try daemon.ask("Background", "app")
+        try check(false, false)
+        try daemon.terminate("app")
+        let background = try daemon.begin("Launch", "app", [.dictionary([("background", .bool(true))])])
+        try daemon.eventually("it is being launched") { try daemon.state("app") == "launching" }
+        try check(false, false, launch: "background")
+        try daemon.eventually("it has a socket") { (try? daemon.sendMessage("READY=1")) != nil }
+        _ = try daemon.finish(background)
+        try check(false, false)
+    }
 }

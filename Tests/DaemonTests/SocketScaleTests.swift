@@ -82,7 +82,7 @@ struct SocketScaleTests {
         let daemon = try Self.start(0, "ListenStream=@greenroom-test-\(getpid())-%i\n")
         let apps = daemon.config + "/apps"
         var peaks: [UInt64] = []
-        for _ in 0..<2 {
+        for _ in 0..<3 {
             try daemon.renewConnection()
             for number in 0..<count where symlink("worker@.app", "\(apps)/worker@\(number).app") != 0 {
                 throw TestFailure("symlink: error \(errno)")
@@ -102,8 +102,8 @@ struct SocketScaleTests {
             #expect(try listed(daemon) == 0)
             peaks.append(try memory(daemon))
         }
-        // The second time needs no more than the first one.
-        #expect(peaks[1] < peaks[0] + peaks[0] / 4, "\(peaks)")
+        // The third time needs no more than the second one. The allocator keeps some of what the first ones have left.
+        #expect(peaks[2] < peaks[1] + peaks[1] / 4, "\(peaks)")
     }
 
     /// The resident memory of the daemon, without the files that it maps.

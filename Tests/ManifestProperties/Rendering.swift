@@ -99,7 +99,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         "ProtectedData=\(policy.usesProtectedData ? "1" : "0")",
         "SnapshotPrivacy=\(policy.hidesSnapshot ? "hidden" : "none")",
         "SnapshotPersistent=\(manifest.keepsSnapshot ? "yes" : "no")",
-        "Releases=\(manifest.releases.joined(separator: " "))",
+        "Notices=\(manifest.notices.rawValue)", "Releases=\(manifest.releases.joined(separator: " "))",
         "IdleCPU=\(policy.idleProcessorShare / 10).\(policy.idleProcessorShare % 10)%",
         "BackgroundCPU=\(policy.backgroundCPU?.rawValue ?? "")",
         "BackgroundCPULimit=\(policy.backgroundCPULimit / 10)%",

@@ -101,6 +101,7 @@ struct DropInTests {
         full.policy.reclaim = .yes
         full.policy.hidesSnapshot = true
         full.keepsSnapshot = true
+        full.notices = .alert
         full.releases = ["/dev/video0", "lock:/var/lib/db"]
     }
 

@@ -74,6 +74,10 @@ struct SettingTests {
             try expectRefused("Lifecycle", "Releases", wrong)
         }
         #expect(try accepted("Lifecycle", "SnapshotPersistent=yes").keepsSnapshot)
+        for style in NoticeStyle.allCases {
+            #expect(try accepted("Lifecycle", "Notices=\(style.rawValue)").notices == style)
+        }
+        try expectRefused("Lifecycle", "Notices", "popup")
         #expect(try accepted("Lifecycle", "ExitsOnSuspend=yes").policy.exitsOnSuspend)
         try expectRefused("Lifecycle", "ExitsOnSuspend", "2")
         #expect(

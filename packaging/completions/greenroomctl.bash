@@ -111,7 +111,7 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings launch activate background interrupt
+        local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background interrupt
             resume terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings launch activate background interrupt resume \
+set -l verbs list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background interrupt resume \
     terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -57,6 +57,7 @@ complete -c greenroomctl -n $none -a savings -d 'Show how long apps slept, and w
 complete -c greenroomctl -n $none -a replay -d 'Show which apps were killed for memory, and which others would have been'
 complete -c greenroomctl -n $none -a run -d 'Run a command that sleeps while it has nothing to do'
 complete -c greenroomctl -n $none -a launch -d 'Launch an app'
+complete -c greenroomctl -n $none -a switch -d 'Choose the app to bring to the foreground'
 complete -c greenroomctl -n $none -a activate -d 'Bring an app to the foreground'
 complete -c greenroomctl -n $none -a background -d 'Move an app to the background'
 complete -c greenroomctl -n $none -a interrupt -d 'Begin an interruption'

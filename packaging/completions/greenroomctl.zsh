@@ -68,6 +68,7 @@ _greenroomctl() {
         'savings:show how long apps slept, and what woke them'
         'replay:show which apps were killed for memory, and which others would have been'
         'launch:launch an app'
+        'switch:choose the app to bring to the foreground'
         'activate:bring an app to the foreground'
         'background:move an app to the background'
         'interrupt:begin an interruption'

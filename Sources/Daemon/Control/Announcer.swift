@@ -23,6 +23,7 @@ final class Announcer {
         var loadError: String?
         /// When the snapshot was stored, in microseconds since 1970; 0: there is none, or it is hidden.
         var snapshotTime: UInt64 = 0
+        var notices = NoticeStyle.banner
     }
 
     private unowned let bus: ControlBus
@@ -194,12 +195,22 @@ extension Announcer {
 extension Announcer.Properties {
     typealias Property = Announcer.Property
 
+    /// Into which state it is being launched; empty: it is not (L55).
+    private var launchState: String {
+        guard state == .launching else { return "" }
+        return (isForeground ? AppState.inactive : .background).rawValue
+    }
+
     /// The properties with their names in `App1`.
     var values: [Property] {
         [
             Property(name: "Name", value: .string(name)), Property(name: "State", value: .string(state.rawValue)),
             Property(name: "Pid", value: .uint32(UInt32(clamping: pid))),
             Property(name: "Foreground", value: .bool(isForeground)),
+            Property(name: "Visible", value: .bool(state == .inactive || state == .active)),
+            Property(name: "ReceivesInput", value: .bool(state == .active)),
+            Property(name: "LaunchState", value: .string(launchState)),
+            Property(name: "NoticeStyle", value: .string(notices.rawValue)),
             Property(name: "Scenes", value: scenes.map(SceneStatus.init).variant),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
             Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
@@ -221,7 +232,8 @@ extension ControlService {
         }
         return Announcer.Properties(
             name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground, scenes: view.ownScenes,
-            lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id))
+            lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id),
+            notices: context.manifests[id]?.value.notices ?? .banner)
     }
 
     private func snapshotTime(of id: AppID) -> UInt64 {
@@ -231,7 +243,8 @@ extension ControlService {
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
-        "Id", "Name", "State", "Pid", "Foreground", "Scenes", "LastReceipt", "MemoryBytes", "Launches", "LoadState",
+        "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "NoticeStyle", "Scenes",
+        "LastReceipt", "MemoryBytes", "Launches", "LoadState",
         "LoadError", "SnapshotTime",
     ]
 

@@ -96,6 +96,7 @@ final class ControlService {
         status.id = name
         status.name = context.manifests[id]?.name ?? name
         status.state = AppState.notRunning.rawValue
+        status.role = context.manifests[id]?.value.policy.role.rawValue
         status.template = id.template.map { $0 + "@" }
         if library.transient[id] != nil { status.isTransient = true }
         status.error = library.broken[id]
