@@ -6,7 +6,11 @@ size=100M
 head -c $size /dev/urandom >/srv/web/film
 printf '%s\n' '[App]' 'ExecStart=/bin/busybox httpd -f -p 8080 -h /srv/web' User=nobody >$apps/web.app
 printf '%s\n' '[App]' Type=notify 'ExecStart=/root/vm-test/ticker.py 8081' >$apps/ticker.app
-for app in load1 load2; do manifest $app "ready"; done
+# The processor is emulated, beside other work, and an app that is launched at the moment of the upgrade waits for it.
+for app in load1 load2; do
+    manifest $app "ready"
+    printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=1min >>$apps/$app.app
+done
 manifest resident "ready"
 # An app whose main process is not the process that was launched (MAINPID=).
 manifest mover "orphan ready"
