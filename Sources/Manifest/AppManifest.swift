@@ -60,6 +60,9 @@ package struct AppManifest: Hashable, Sendable {
         package var standardError = OutputTarget.inherit
         /// The schemes of URLs that the app opens, in lower case (L8).
         package var urlSchemes: [String] = []
+        /// The roles of scenes that the app may begin beside windows (L34): each has a foreground slot that is not a window's, and an app
+        /// in it is in the foreground.
+        package var sceneRoles: Set<SceneRole> = []
         package var signals = LifecycleSignals()
         /// The commands of the hooks (L57). `policy.hooks` has their kinds.
         package var hooks: [HookKind: [Command]] = [:]

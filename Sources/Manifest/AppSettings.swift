@@ -200,6 +200,10 @@ extension AppManifest {
             .flag("Lifecycle", "SnapshotPersistent", \.keepsSnapshot),
             .value("Lifecycle", "Notices", "banner, alert or none", \.notices) { NoticeStyle(rawValue: $0) },
             Setting(
+                section: "Lifecycle", key: "SceneRoles", expected: "external, panel or both",
+                apply: { manifest, text throws(ValueError) in try manifest.applySceneRoles(text) },
+                reset: { manifest, _ in manifest.sceneRoles = [] }),
+            Setting(
                 section: "Lifecycle", key: "BackgroundModes",
                 expected: "one or more of " + BackgroundModes.named.map(\.name).joined(separator: ", "),
                 apply: { manifest, text throws(ValueError) in try manifest.applyModes(text) },
@@ -213,6 +217,15 @@ extension AppManifest {
                 section: "Lifecycle", key: kind.rawValue, expected: "the absolute path of a program and its arguments",
                 apply: { manifest, text throws(ValueError) in try manifest.applyHook(kind, text, specifiers) },
                 reset: { manifest, _ in manifest.resetHook(kind) })
+        }
+    }
+
+    private mutating func applySceneRoles(_ text: String) throws(ValueError) {
+        for word in plainWords(text) {
+            guard let role = SceneRole(rawValue: word.text), role != .window else {
+                throw ValueError.invalid(word.text, offset: word.offset)
+            }
+            self.sceneRoles.insert(role)
         }
     }
 

@@ -26,8 +26,10 @@ struct SceneTests {
     @Test("an app is notified of its scenes, also over a crash of the daemon; its last one takes it along (L34)")
     func connection() throws {
         let root = try TestDaemon.makeFolder()
-        let daemon = try TestDaemon(["mail": SelfConnectionTests.manifest(root, SelfStage.quick)], root: root)
+        let daemon = try TestDaemon(
+            ["mail": SelfConnectionTests.manifest(root, SelfStage.quick + "SceneRoles=panel\n")], root: root)
         let client = try SelfStage.launch(daemon, "mail", "lend")
+        #expect(throws: (any Error).self) { try client.call("BeginScene", [.string("tv"), .string("external")]) }
         try client.call("BeginScene", [.string("a"), .string("")])
         #expect(
             try events(client, 4) == [
@@ -89,7 +91,7 @@ struct SceneTests {
 
     @Test("a script begins scenes over its notify socket; what is not valid is refused with a sentence (L34)")
     func messages() throws {
-        let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "")])
+        let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "[Lifecycle]\nSceneRoles=external")])
         try daemon.launch("editor")
         try daemon.sendMessage("X_GREENROOM_SCENE_ROLE=external\nX_GREENROOM_BEGIN_SCENE=tv")
         let event = try daemon.waitForEvent("the scene is shown") {
@@ -105,6 +107,7 @@ struct SceneTests {
         for (message, reason) in [
             ("X_GREENROOM_BEGIN_SCENE=a b", "expected 1 to 64 of the characters"),
             ("X_GREENROOM_BEGIN_SCENE=x\nX_GREENROOM_SCENE_ROLE=wall", "expected one of window, external, panel"),
+            ("X_GREENROOM_BEGIN_SCENE=x\nX_GREENROOM_SCENE_ROLE=panel", "does not declare the role (SceneRoles=)"),
             ("X_GREENROOM_SCENE_ROLE=panel", "needs a valid X_GREENROOM_BEGIN_SCENE="),
             ("X_GREENROOM_END_SCENE=none", "the app has no such scene, or no other"),
         ] {

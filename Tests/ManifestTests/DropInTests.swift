@@ -102,6 +102,7 @@ struct DropInTests {
         full.policy.hidesSnapshot = true
         full.keepsSnapshot = true
         full.notices = .alert
+        full.sceneRoles = [.panel]
         full.releases = ["/dev/video0", "lock:/var/lib/db"]
     }
 

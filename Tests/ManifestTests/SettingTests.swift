@@ -78,6 +78,8 @@ struct SettingTests {
             #expect(try accepted("Lifecycle", "Notices=\(style.rawValue)").notices == style)
         }
         try expectRefused("Lifecycle", "Notices", "popup")
+        #expect(try accepted("Lifecycle", "SceneRoles=panel external").sceneRoles == [.external, .panel])
+        try expectRefused("Lifecycle", "SceneRoles", "window")
         #expect(try accepted("Lifecycle", "ExitsOnSuspend=yes").policy.exitsOnSuspend)
         try expectRefused("Lifecycle", "ExitsOnSuspend", "2")
         #expect(

@@ -231,6 +231,10 @@ extension ConnectionTransport {
             throw refuse(
                 .invalidArgument, call, "the role is '\(word.printable(upTo: 32))'; expected \(SceneRole.words)")
         }
+        guard run.mayBegin(role) else {
+            throw refuse(
+                .invalidArgument, call, "the role \(role.rawValue) is refused: \(RunController.whyRoleRefused)")
+        }
         let scenes = context.events.view(of: run.app)?.ownScenes ?? []
         let isNew = !scenes.contains { $0.id == scene }
         guard run.manifest.policy.role != .worker, !isNew || scenes.count < LifecycleCore.maximumScenes else {

@@ -79,6 +79,9 @@ extension RunController: NotifySocketDelegate {
             return socket.warn(
                 "X_GREENROOM_SCENE_ROLE=\((word ?? "").printable(upTo: 32)): expected one of \(SceneRole.words)")
         }
+        guard mayBegin(role) else {
+            return socket.warn("X_GREENROOM_SCENE_ROLE=\(role.rawValue): \(Self.whyRoleRefused)")
+        }
         send(.scene(.began(scene, role)))
     }
 
@@ -160,6 +163,10 @@ extension RunController: NotifySocketDelegate {
 }
 
 extension RunController {
+    /// Whether the app may begin scenes of this role.
+    func mayBegin(_ role: SceneRole) -> Bool { role == .window || manifest.sceneRoles.contains(role) }
+
+    static let whyRoleRefused = "the manifest of the app does not declare the role (SceneRoles=)"
     static let whySceneRefused =
         "an app has at most \(LifecycleCore.maximumScenes) scenes, and one with Role=worker has none"
 }
