@@ -106,7 +106,7 @@ package final class Journal {
             guard case .terminal(let colour) = style else { return write(opening(level, style), message) }
             let subject = subjectField.flatMap { name in fields.first { $0.0 == name }?.1 }
             let prefix = subject.map { $0 + ": " } ?? ""
-            let sentence = message.hasPrefix(prefix) ? message.dropFirst(prefix.utf8.count) : message[...]
+            let sentence = message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]
             let emphasis = colour && level <= .warning ? (level <= .error ? "\u{1b}[31m" : "\u{1b}[33m") : ""
             write(columns(subject ?? Self.programName, colour) + emphasis, sentence, isColoured: !emphasis.isEmpty)
         }

@@ -73,7 +73,7 @@ extension Session {
             let members = result.json.objectValue ?? []
             documents.append(.object(invocation.namesSeveral ? [("app", .string(app))] + members : members))
         }
-        let line = "\(escaped(result.app ?? app)): \(sentence(result))"
+        let line = "\(escaped(result.app ?? app)): \(outcomeSentence(result))"
         guard isSuccess(result) else {
             report(Failure(line, hint: result.lastReceipt.map { "See: \(command("receipt \($0.id)"))" }))
             return false
@@ -154,7 +154,7 @@ extension Session {
         }
     }
 
-    private func isSuccess(_ result: RequestResult) -> Bool {
+    func isSuccess(_ result: RequestResult) -> Bool {
         if result.outcome == RequestResult.requestedOutcome { return true }
         return switch RequestResult.Outcome(rawValue: result.outcome) {
         case .done: true
@@ -163,7 +163,7 @@ extension Session {
         }
     }
 
-    private func sentence(_ result: RequestResult) -> String {
+    func outcomeSentence(_ result: RequestResult) -> String {
         let state = stateInWords(result.state ?? "")
         switch RequestResult.Outcome(rawValue: result.outcome) {
         case .done:

@@ -38,7 +38,7 @@ extension Session {
             }
             let entry = entries[abs(number) - 1]
             guard number < 0 else { return try activate(entry, client) }
-            try request(client, "Terminate", [.string(entry.app.id), .bool(true)])
+            try request(client, entry, "Terminate", [.bool(true)])
         }
     }
 
@@ -83,16 +83,23 @@ extension Session {
 
     private func activate(_ entry: Entry, _ client: Client) throws(Failure) -> Int32 {
         if let scene = entry.scene {
-            try request(client, "ActivateScene", [.string(entry.app.id), .string(scene.id)])
+            try request(client, entry, "ActivateScene", [.string(scene.id)])
         } else {
-            try request(client, "Activate", [.string(entry.app.id)])
+            try request(client, entry, "Activate")
         }
         return 0
     }
 
-    private func request(_ client: Client, _ member: String, _ arguments: [Variant]) throws(Failure) {
-        _ = try client.withAuthorization { () throws(Failure) in
-            try client.call(member, arguments, as: RequestResult.self)
-        }
+    /// Waits until the request is carried out, as the verbs for requests do.
+    private func request(
+        _ client: Client, _ entry: Entry, _ member: String, _ more: [Variant] = []
+    ) throws(Failure) {
+        let call = RequestBatch.Call(
+            member: member, arguments: [.string(entry.app.id)] + more, isIdempotent: true)
+        var outcome: Result<RequestResult, Failure>?
+        let batch = RequestBatch(client, screen, [(entry.app.id, [call])]) { outcome = $1 }
+        try client.withAuthorization { () throws(Failure) in try batch.run() }
+        guard let result = try outcome?.get(), member != "Terminate", !isSuccess(result) else { return }
+        throw Failure("\(entry.title): \(outcomeSentence(result))")
     }
 }

@@ -74,7 +74,7 @@ struct CommandLineTests {
         _ = try daemon.launch("server", background: true)
         _ = try daemon.launch("mail")
         #expect(try lines() == ["1 mail active -", "2 editor (report) background -", "3 editor (main) background -"])
-        // A number that is none, the third, and the end.
+        // A number that is none, the removal of the first, and the second of those that are left.
         let (number, path) = try openTerminal()
         let master = SharedDescriptor(Descriptor(adopting: number))
         let terminal = SharedDescriptor(try Descriptor.open(path, O_RDWR | O_NOCTTY))
@@ -84,12 +84,12 @@ struct CommandLineTests {
                 environment: ["PATH=/usr/bin:/bin", "TERM=dumb"], standardInput: terminal, standardOutput: terminal,
                 standardError: terminal))
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-        try writeAll(Array("9\n3\n".utf8), to: master.descriptor)
+        try writeAll(Array("9\n-1\n2\n".utf8), to: master.descriptor)
         waitForReadable([starting.process.descriptor])
         #expect(try starting.process.reap()?.status == .exited(0))
         let scenes = try daemon.status("editor")["scenes"]?.arrayValue
         #expect(scenes?.last?["id"]?.stringValue == "main")
-        #expect(try daemon.state("editor") == "active" && daemon.state("mail") != "active")
+        #expect(try daemon.state("editor") == "active" && daemon.state("mail") == "notRunning")
     }
 
     @Test("apps that a pattern names are launched, restarted and terminated, and terminated again without an error")
