@@ -115,7 +115,7 @@ final class FakeServiceManager: Sendable {
 
     /// Waits until all messages that were sent are read.
     func sync() throws {
-        try sendDatagram("X_SYNC=1", to: path)
+        try sendDatagram("X_SYNC=1", to: path, from: nil)
         synced.take()
     }
 

@@ -32,8 +32,10 @@ extension TestDaemon {
 
 /// Sends a datagram to an app's notify socket, as if its main process had sent it: the daemon ignores other processes. Only
 /// root may name another process as the sender (unix(7)).
+/// - Throws: also while no process has this socket in its environment: the app has not executed its program yet.
 func sendDatagram(_ text: String, to path: String) throws {
-    try sendDatagram(text, to: path, from: firstProcess(of: path))
+    guard let sender = try firstProcess(of: path) else { throw TestFailure("no process has the notify socket \(path)") }
+    try sendDatagram(text, to: path, from: sender)
 }
 
 /// The process that started first of those with this notify socket; `nil`: there is none.
