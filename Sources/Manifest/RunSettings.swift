@@ -40,30 +40,15 @@ package struct RunSettings: Hashable, Sendable {
     package func manifest(
         of id: AppID, memory: UInt64?, specifiers: SpecifierValues
     ) -> Result<AppManifest, RunSettingsProblem> {
-        var text =
-            "[App]\nExecStart=/bin/false\nRole=worker\n[Lifecycle]\nBackgroundCPU=ignore\nTerminateSuspended=notify\n"
+        var text = "[App]\nExecStart=/bin/false\n" + Self.common
         guard assignments.count <= Self.maximumAssignments else {
             return .failure(RunSettingsProblem("-p: more than \(Self.maximumAssignments) settings"))
         }
         for assignment in assignments {
-            let key = String(assignment.prefix { $0 != "=" })
-            guard let section = Self.keys.first(where: { $0.keys.contains(key) })?.section else {
-                let near = nearest(key, among: Self.allKeys).map { "; did you mean \($0)?" } ?? ""
-                return .failure(
-                    RunSettingsProblem(
-                        "-p \(Self.shown(assignment)): unknown key\(near); expected one of \(Self.allKeys.joined(separator: ", "))"
-                    ))
+            switch Self.section(of: assignment) {
+            case .success(let section): text += "[\(section)]\n\(assignment)\n"
+            case .failure(let problem): return .failure(problem)
             }
-            // A backslash at its end would continue the line.
-            guard assignment.utf8.count > key.utf8.count, assignment.utf8.count <= Self.maximumLength,
-                assignment.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }), !assignment.hasSuffix("\\")
-            else {
-                return .failure(
-                    RunSettingsProblem(
-                        "-p \(Self.shown(assignment)): invalid setting; expected KEY=VALUE with at most \(Self.maximumLength) bytes and "
-                            + "no control characters"))
-            }
-            text += "[\(section)]\n\(assignment)\n"
         }
         let source = SourceFile(path: "-p", bytes: Array(text.utf8))
         let (parsed, diagnostics) = parseManifest(id: id, sources: [source], memory: memory, specifiers: specifiers)
@@ -76,6 +61,30 @@ package struct RunSettings: Hashable, Sendable {
         manifest.policy.isTransient = true
         manifest.policy.isAttached = true
         return .success(manifest)
+    }
+
+    /// What the manifest of each command has, within the section `[App]`.
+    package static let common = "Role=worker\n[Lifecycle]\nBackgroundCPU=ignore\nTerminateSuspended=notify\n"
+
+    /// The section of a setting, or why it is refused.
+    package static func section(of assignment: String) -> Result<String, RunSettingsProblem> {
+        let key = String(assignment.prefix { $0 != "=" })
+        guard let section = keys.first(where: { $0.keys.contains(key) })?.section else {
+            let near = nearest(key, among: allKeys).map { "; did you mean \($0)?" } ?? ""
+            return .failure(
+                RunSettingsProblem(
+                    "-p \(shown(assignment)): unknown key\(near); expected one of \(allKeys.joined(separator: ", "))"))
+        }
+        // A backslash at its end would continue the line.
+        guard assignment.utf8.count > key.utf8.count, assignment.utf8.count <= maximumLength,
+            assignment.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }), !assignment.hasSuffix("\\")
+        else {
+            return .failure(
+                RunSettingsProblem(
+                    "-p \(shown(assignment)): invalid setting; expected KEY=VALUE with at most \(maximumLength) bytes and "
+                        + "no control characters"))
+        }
+        return .success(section)
     }
 
     private static func shown(_ text: String) -> String { String(text.prefix(64)) }

@@ -155,6 +155,7 @@ enum Help {
           -p, --property KEY=VALUE
                                   Set a setting of greenroom.app(5), such as IdleSec=1min; the option may be repeated
           --name NAME             Name the app run@NAME instead of run@COMMAND
+          --keep                  Create a manifest of the command first, so that it can be launched as the app NAME
           --quiet                 Do not warn if the command is executed without greenroomd
 
         The command has the caller's context: streams, terminal, directory, environment, limits. While nothing happens at its

@@ -19,11 +19,11 @@ extension Session {
         let entry =
             try urlSchemes.isEmpty ? nil : DesktopEntry(id, urlSchemes, in: applicationsFolder(), call: daemonCall())
         try createFolders(folder)
-        try create(path, text)
+        try create(path, text, of: name)
         if let entry {
             do throws(Failure) {
                 try createFolders(entry.folder)
-                try create(entry.path, entry.text)
+                try create(entry.path, entry.text, of: name)
             } catch {
                 // Both or neither.
                 unlink(path)
@@ -81,10 +81,15 @@ extension Session {
 
     // MARK: The text
 
+    private var verb: String { invocation.verb.rawValue }
+
     /// - Parameters:
     ///   - id: of the app, or of an instance of the template.
     ///   - name: of the app or the template.
-    private func manifest(of id: AppID, named name: String, _ command: [String]) throws(Failure) -> String {
+    ///   - more: further settings of the section `[App]`, and sections after it.
+    func manifest(
+        of id: AppID, named name: String, _ command: [String], _ more: String = ""
+    ) throws(Failure) -> String {
         let isTemplate = id.name != name
         var words = command
         words[0] = try program(command[0])
@@ -98,13 +103,14 @@ extension Session {
             """
         if !urlSchemes.isEmpty { text += "URLSchemes=\(urlSchemes.joined(separator: " "))\n" }
         if isForRoot { text += "# The app runs as root unless a user is set.\n#User=\n" }
+        text += more
         let source = SourceFile(path: "\(name).app", bytes: Array(text.utf8))
         let (parsed, diagnostics) = parseManifest(
             id: id, sources: [source], memory: nil,
             specifiers: SpecifierValues(isForRoot: isForRoot, environment, .read()))
         guard let parsed, isTemplate || parsed.exec == words else {
             let reason = diagnostics.first.map { ": \(escaped($0.message))" } ?? ""
-            throw Failure("init: this command cannot be written into a manifest\(reason)")
+            throw Failure("\(verb): this command cannot be written into a manifest\(reason)")
         }
         return text
     }
@@ -113,14 +119,14 @@ extension Session {
     private func program(_ name: String) throws(Failure) -> String {
         if name.contains("/") {
             let path = environment.absolutePath(name)
-            guard isExecutable(path) else { throw Failure("init: '\(escaped(path))' is not an executable file") }
+            guard isExecutable(path) else { throw Failure("\(verb): '\(escaped(path))' is not an executable file") }
             return path
         }
         let folders = (environment.variable("PATH") ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
         for folder in folders where folder.hasPrefix("/") && isExecutable("\(folder)/\(name)") {
             return "\(folder)/\(name)"
         }
-        throw Failure("init: there is no program '\(escaped(name))' in PATH")
+        throw Failure("\(verb): there is no program '\(escaped(name))' in PATH")
     }
 
     private func isExecutable(_ path: String) -> Bool {
@@ -130,7 +136,7 @@ extension Session {
 
     /// A word of `ExecStart=`: quoted where it needs to be, without variables (systemd.service(5)), and without specifiers
     /// except for a template.
-    private func quoted(_ word: String, keepingSpecifiers: Bool) throws(Failure) -> String {
+    func quoted(_ word: String, keepingSpecifiers: Bool) throws(Failure) -> String {
         let plain = keepingSpecifiers ? "+,-./:=@_%" : "+,-./:=@_"
         if !word.isEmpty, word.unicodeScalars.allSatisfy({ isPlain($0) || plain.unicodeScalars.contains($0) }) {
             return word
@@ -144,7 +150,7 @@ extension Session {
             case "\n": result += "\\n"
             case "\t": result += "\\t"
             case _ where scalar.value < 0x20 || scalar.value == 0x7F:
-                throw Failure("init: the command contains a control character")
+                throw Failure("\(verb): the command contains a control character")
             default: result.unicodeScalars.append(scalar)
             }
         }
@@ -169,13 +175,14 @@ extension Session {
     }
 
     /// Creates a file that does not exist yet, as a whole.
-    private func create(_ path: String, _ text: String) throws(Failure) {
+    /// - Parameter app: the name of the app, for what to do if the file exists.
+    func create(_ path: String, _ text: String, of app: String) throws(Failure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
             if errno == EEXIST {
                 throw Failure(
                     "\(escaped(path)) already exists.",
-                    hint: "To change it: \(command("edit \(operands.first ?? "APP")"))")
+                    hint: "To change it: \(command("edit \(app)"))")
             }
             throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))")
         }

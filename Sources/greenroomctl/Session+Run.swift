@@ -7,11 +7,17 @@ extension Session {
     private static let relay = "greenroom-run"
 
     func run() throws(Failure) -> Int32 {
+        if invocation.has(.keep) { try createManifestOfRun() }
         var arguments = [Self.relay]
         if invocation.has(.quiet) { arguments.append("--quiet") }
         if let name = invocation.options[.name] { arguments += ["--name", name] }
         for setting in invocation.settings { arguments += ["-p", setting] }
-        arguments += sockets() + ["--"] + operands
+        let sockets = sockets()
+        arguments += sockets + ["--"] + operands
+        // Where no daemon of this user is, there is nothing to be moved for.
+        if !environment.isRoot, sockets.contains(where: { access($0, W_OK) == 0 }) {
+            UserScope.enter(user: environment.userID)
+        }
         // A stream that the caller has closed is closed for the command, too.
         for number in environment.closedDescriptors { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
         throw try Self.executing(Self.relay, arguments)

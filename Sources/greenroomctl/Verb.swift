@@ -53,7 +53,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .replay: "[FILE…] [--jetsam-order ORDER]"
         case .savings: "[APP…] [--file PATH]"
         case .app: "COMMAND …"
-        case .run: "[-p KEY=VALUE]… [--name NAME] [--quiet] -- COMMAND…"
+        case .run: "[-p KEY=VALUE]… [--name NAME] [--keep] [--quiet] -- COMMAND…"
         case .mcpConfig: "FILE [--remove]"
         }
     }
@@ -206,7 +206,7 @@ package enum Option: String, CaseIterable, Sendable {
     case interval, batch, count
     case svg, html, perfetto, file
     case jetsamOrder = "jetsam-order"
-    case name, quiet
+    case name, quiet, keep
     case scene, scenes
     case output
 
@@ -224,7 +224,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
-            .name, .quiet, .scene, .scenes:
+            .name, .quiet, .keep, .scene, .scenes:
             nil
         }
     }
@@ -249,7 +249,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .name: "NAME"
         case .scene: "ID"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .scenes:
+            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .keep, .scenes:
             nil
         }
     }
@@ -272,7 +272,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .verbose: [.status, .idle, .watch]
         case .follow: [.log]
         case .property: [.show, .run]
-        case .name, .quiet: [.run]
+        case .name, .quiet, .keep: [.run]
         case .output: [.snapshot]
         case .value: [.show]
         case .config: [.initialize, .edit, .enable, .disable]

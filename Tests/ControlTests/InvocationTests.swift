@@ -223,6 +223,17 @@ struct EndpointTests {
         #expect(try Endpoint(invocation, environment).socket == "/x/greenroom/bus")
     }
 
+    @Test(
+        "a command of run leaves the group of a login session, and no other one (L54)",
+        arguments: [
+            ("/user.slice/user-7.slice/session-2.scope", true), ("/user.slice/user-7.slice/session-c1.scope/a", true),
+            ("/user.slice/user-7.slice/user@7.service/app.slice/editor.scope", false),
+            ("/user.slice/user-8.slice/session-2.scope", false), ("/system.slice/cron.service", false), ("/", false),
+        ])
+    func loginSession(group: String, isNeeded: Bool) {
+        #expect(UserScope.isNeeded(in: group, user: 7) == isNeeded)
+    }
+
     @Test("without a folder for the user there is an error")
     func noHome() {
         #expect(throws: Failure("Neither XDG_RUNTIME_DIR nor HOME is set; use --runtime DIR or --system.")) {

@@ -62,6 +62,37 @@ struct RunTests {
         #expect(try client.end() == .exited(0))
     }
 
+    @Test("--keep creates a manifest of the command, with its directory and settings, and never replaces another one")
+    func keeps() throws {
+        let daemon = try TestDaemon()
+        let options = ["-p", "IdleSec=7s", "--keep", "--name", "kept"]
+        let command = ["sh", "-c", "echo 100% of $HOME"]
+        for _ in 0..<2 {
+            let client = try RunClient(daemon, command, options: options)
+            #expect(try client.line() == "100% of /")
+            #expect(try client.end() == .exited(0))
+        }
+        let path = daemon.config + "/apps/kept.app"
+        let text = TestDaemon.text(of: path)
+        let lines = text.split(separator: "\n")
+        for expected in [
+            "ExecStart=/usr/bin/sh -c \"echo 100%% of $$HOME\"", "Role=worker", "IdleSec=7s",
+            "WorkingDirectory=\(String(cString: getcwd(nil, 0)))",
+        ] {
+            #expect(lines.contains { $0 == expected }, "\(text)")
+        }
+        #expect(daemon.errors.contains("Created \(path)"))
+        // The daemon has read it.
+        #expect(try daemon.state("kept") == "notRunning")
+        let other = try RunClient(daemon, ["sh", "-c", "echo executed"], options: options)
+        #expect(try other.end() == .exited(125))
+        #expect(try other.bytes() == [])
+        #expect(daemon.errors.contains("\(path) already exists."))
+        #expect(TestDaemon.text(of: path) == text)
+        let unnamed = try RunClient(daemon, ["./-"], options: ["--keep"])
+        #expect(try unnamed.end() == .exited(125))
+    }
+
     @Test("when the caller is killed, all processes of the command end, with and without SIGTERM (L54)")
     func callerKilled() throws {
         let daemon = try TestDaemon()

@@ -97,7 +97,7 @@ _greenroomctl() {
         enable | disable) words+=' --now --config' ;;
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
-        run) words+=' --property --name --quiet' ;;
+        run) words+=' --property --name --keep --quiet' ;;
         mcp-config) words+=' --remove' ;;
         top) words+=' --interval --sort --batch --count' ;;
         plot) words+=' --svg --html --perfetto --since --file' ;;

@@ -125,6 +125,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from mcp-config' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from mcp-config' -l remove -d 'Take the prefix out again'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -s p -l property -x -d 'Set a setting of greenroom.app(5)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l name -x -d 'The app is run@NAME'
+complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l keep -d 'Create a manifest first'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l quiet -d 'Do not warn'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l interval -x -d 'Ask for sizes and counters this often'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l sort -x -a 'state name memory swapped cpu wakes left' -d 'Sort by'

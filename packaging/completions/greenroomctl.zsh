@@ -116,7 +116,7 @@ _greenroomctl() {
         mcp-config) _arguments $common '--remove[take the prefix out again]' '*:file:_files' ;;
         run)
             _arguments $common '*'{-p,--property=}'[set a setting of greenroom.app(5)]:KEY=VALUE' '--name=[the app is run@NAME]:name' \
-                '--quiet[do not warn]' '*::command:_normal'
+                '--keep[create a manifest first]' '--quiet[do not warn]' '*::command:_normal'
             ;;
         receipts)
             _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'

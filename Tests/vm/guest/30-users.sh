@@ -84,6 +84,22 @@ check "the app is suspended" wait_for 20 eval "as_user greenroomctl list | grep 
 mine=$(as_user greenroomctl list | awk '$1 == "mine" { print $3 }')
 check "the app is in a frozen cgroup of the user" \
     grep -q '^frozen 1' "/sys/fs/cgroup$(cut -d: -f3 /proc/"$mine"/cgroup)/cgroup.events"
+# A command from a login session: its control group is root's.
+mkfifo /run/to-command /run/from-command
+chown user /run/to-command /run/from-command
+systemd-run --quiet --unit login-session -p PAMName=login -p User=user \
+    sh -c 'cat /proc/self/cgroup >&2; exec greenroomctl run -p IdleSec=1s --name session -- cat </run/to-command >/run/from-command'
+exec 7>/run/to-command 8</run/from-command
+echo hello >&7
+check "a command answers that was started in a login session" eval 'read -r -t 60 answer <&8 && same "$answer" hello'
+check "the session is not below the user's service manager" \
+    eval 'journalctl -b -u login-session -o cat | grep -q "^0::/user.slice/user-1000.slice/session-.*scope"'
+check "the daemon of the user suspends it" \
+    wait_for 60 eval "as_user greenroomctl list | grep -q '^run@session *suspended'"
+check "it was not executed directly" eval '! journalctl -b -u login-session -o cat | grep "executed directly"'
+exec 7>&- 8<&-
+check "its session ends with it" wait_for 60 eval '! systemctl is-active login-session'
+rm -f /run/to-command /run/from-command
 as_user journalctl --user -u greenroomd -o cat -n 3 | sed 's/^/     /'
 check "the daemon of the user stops" as_user systemctl --user stop greenroomd
 check "its app has ended" test ! -e "/proc/$mine"
