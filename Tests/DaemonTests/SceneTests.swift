@@ -89,6 +89,23 @@ struct SceneTests {
         #expect(try states(daemon, "mail") == ["main window unattached", "a window foregroundActive"])
     }
 
+    @Test("calls that are sent at once succeed exactly for the scenes that the app has afterwards (L34)")
+    func answers() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(["mail": SelfConnectionTests.manifest(root, SelfStage.quick)], root: root)
+        let client = try SelfStage.launch(daemon, "mail", "lend")
+        // One scene is its main one.
+        let first = (1..<LifecycleCore.maximumScenes - 1).map { [Variant.string("s\($0)"), .string("")] }
+        #expect(try client.callAll("BeginScene", first))
+        let last = [[Variant.string("a"), .string("")], [.string("b"), .string("")], [.string("a"), .string("")]]
+        #expect(throws: (any Error).self) { try client.callAll("BeginScene", last) }
+        let states = try states(daemon, "mail")
+        #expect(states.count == LifecycleCore.maximumScenes)
+        #expect(states.contains { $0.hasPrefix("a ") } && !states.contains { $0.hasPrefix("b ") })
+        #expect(client.failure("BeginScene", [.string("b"), .string("")])?.name == "TooMany")
+        #expect(client.failure("BeginScene", [.string("a"), .string("")]) == nil)
+    }
+
     @Test("a script begins scenes over its notify socket; what is not valid is refused with a sentence (L34)")
     func messages() throws {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "[Lifecycle]\nSceneRoles=external")])

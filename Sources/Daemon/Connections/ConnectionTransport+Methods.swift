@@ -235,13 +235,32 @@ extension ConnectionTransport {
             throw refuse(
                 .invalidArgument, call, "the role \(role.rawValue) is refused: \(RunController.whyRoleRefused)")
         }
-        let scenes = context.events.view(of: run.app)?.ownScenes ?? []
-        let isNew = !scenes.contains { $0.id == scene }
-        guard run.manifest.policy.role != .worker, !isNew || scenes.count < LifecycleCore.maximumScenes else {
-            throw refuse(.tooMany, call, RunController.whySceneRefused)
+        let isNew = !(context.events.view(of: run.app)?.ownScenes.contains { $0.id == scene } ?? false)
+        guard isNew else {
+            run.send(.scene(.began(scene, role)))
+            return call.reply()
         }
+        guard beginningScenes.count < Self.mostBeginningScenes else {
+            throw refuse(.tooMany, call, "\(beginningScenes.count) calls wait for their answer")
+        }
+        beginningScenes.append((scene, call))
         run.send(.scene(.began(scene, role)))
-        call.reply()
+    }
+
+    /// The core has decided about a scene.
+    func sceneChanged(_ scene: SceneID) {
+        for beginning in takeBeginning(scene) { beginning.reply() }
+    }
+
+    func sceneRefused(_ scene: SceneID) {
+        for beginning in takeBeginning(scene) {
+            beginning.fail(refuse(.tooMany, beginning, RunController.whySceneRefused))
+        }
+    }
+
+    private func takeBeginning(_ scene: SceneID) -> [MethodCall] {
+        defer { beginningScenes.removeAll { $0.scene == scene } }
+        return beginningScenes.filter { $0.scene == scene }.map(\.call)
     }
 
     func endScene(_ call: MethodCall) throws(BusError) {

@@ -54,6 +54,9 @@ final class ConnectionTransport {
     var beginningModes: [(mode: BackgroundModes, call: MethodCall)] = []
     /// A library has one for each mode.
     static let mostBeginningModes = 32
+    /// Calls of `BeginScene` that wait for the core's decision.
+    var beginningScenes: [(scene: SceneID, call: MethodCall)] = []
+    static let mostBeginningScenes = 2 * LifecycleCore.maximumScenes
 
     struct BeginningTask {
         let name: String

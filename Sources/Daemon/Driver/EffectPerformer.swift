@@ -92,6 +92,7 @@ final class EffectPerformer: EffectPerforming {
         case .taskBegan(let app, let name): runs[app]?.connections.taskDecided(name, isRefused: false)
         case .taskRefused(let app, let name): runs[app]?.connections.taskDecided(name, isRefused: true)
         case .modeBegan(let app, let mode): runs[app]?.connections.modeBegan(mode)
+        case .sceneChanged(let app, let scene, _, _): runs[app]?.connections.sceneChanged(scene)
         case .deadlineStarted(let app, .wake, _, let wake): runs[app]?.connections.tellWake(wake, id)
         default: break
         }

@@ -97,7 +97,9 @@ extension RunController: NotifySocketDelegate {
         case .modeRefused(let mode):
             socket.warn("X_GREENROOM_BEGIN_MODE=\(mode.name): \(mode.whyRefused)")
             connections.modeRefused(mode)
-        case .sceneRefused(let scene): socket.warn("X_GREENROOM_BEGIN_SCENE=\(scene): \(Self.whySceneRefused)")
+        case .sceneRefused(let scene):
+            socket.warn("X_GREENROOM_BEGIN_SCENE=\(scene): \(Self.whySceneRefused)")
+            connections.sceneRefused(scene)
         case .sceneNotOpen(let scene):
             socket.warn("X_GREENROOM_END_SCENE=\(scene): the app has no such scene, or no other")
         case .taskNotOpen(let name): socket.warn("X_GREENROOM_END_TASK=\(name): no task of this name is open")
