@@ -114,10 +114,13 @@ func executionStart(in bytes: [UInt8]) -> UInt64? {
 /// some 10 ms in a minute.
 package final class SchedulerClocks {
     private struct Reading {
-        let offset: Duration?
-        let at: Duration
+        var offset: Duration?
+        /// When it is read again.
+        var next: Duration
     }
     private static let validity = Duration.seconds(30)
+    /// A processor that was too busy to be asked may soon be free; asking it may take 100 ms. Until then the last offset is good enough.
+    private static let retryTime = Duration.seconds(5)
 
     private var readings: [Int32: Reading] = [:]
     private let read: (Int32) -> Duration?
@@ -134,10 +137,13 @@ package final class SchedulerClocks {
 
     /// - Parameter now: CLOCK_MONOTONIC.
     func offset(of processor: Int32, at now: Duration) -> Duration? {
-        if let reading = readings[processor], now - reading.at < Self.validity { return reading.offset }
+        var reading = readings[processor] ?? Reading(offset: nil, next: now)
+        if now < reading.next { return reading.offset }
         let offset = read(processor)
-        readings[processor] = Reading(offset: offset, at: now)
-        return offset
+        reading.offset = offset ?? reading.offset
+        reading.next = now + (offset == nil ? Self.retryTime : Self.validity)
+        readings[processor] = reading
+        return reading.offset
     }
 }
 

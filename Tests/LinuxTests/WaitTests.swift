@@ -109,12 +109,13 @@ struct WaitTests {
         }
     }
 
-    @Test("the clock of a processor is read once in 30s, and each has its own")
+    @Test("the clock of a processor is read once in 30s, or again after 5s if that failed, and each has its own")
     func clocks() {
         var read: [Int32] = []
+        var isBusy = false
         let clocks = SchedulerClocks { processor in
             read.append(processor)
-            return processor == 9 ? nil : .milliseconds(Int64(processor) * 100 + Int64(read.count))
+            return processor == 9 || isBusy ? nil : .milliseconds(Int64(processor) * 100 + Int64(read.count))
         }
         #expect(clocks.offset(of: 1, at: .seconds(100)) == .milliseconds(101))
         #expect(clocks.offset(of: 2, at: .seconds(101)) == .milliseconds(202))
@@ -123,6 +124,15 @@ struct WaitTests {
         #expect(clocks.offset(of: 9, at: .seconds(130)) == nil)
         #expect(clocks.offset(of: 9, at: .seconds(131)) == nil)
         #expect(read == [1, 2, 1, 9])
+        #expect(clocks.offset(of: 9, at: .seconds(135)) == nil)
+        #expect(read == [1, 2, 1, 9, 9])
+        // One that is too busy to be asked has the offset that it had.
+        isBusy = true
+        #expect(clocks.offset(of: 1, at: .seconds(160)) == .milliseconds(103))
+        #expect(clocks.offset(of: 1, at: .milliseconds(164_999)) == .milliseconds(103))
+        isBusy = false
+        #expect(clocks.offset(of: 1, at: .seconds(165)) == .milliseconds(107))
+        #expect(read == [1, 2, 1, 9, 9, 1, 1])
     }
 
     @Test("the processor on which a thread ran last is read")
