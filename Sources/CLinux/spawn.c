@@ -18,6 +18,8 @@
 #include "clinux_process.h"
 #include "clinux_spawn.h"
 #include "launcher.h"
+#include "program.h"
+#include "spawn_block.h"
 #include "spawn_numbers.h"
 #include "syscalls.h"
 
@@ -38,41 +40,6 @@ enum {
     STACK_SIZE = 16 * 1024,
     GUARD_SIZE = 64 * 1024, // one page of any size (4, 16 or 64 KiB)
     FIRST_PASSED = 3,
-    FIRST_BYTES = 256, // what the kernel reads of a script (BINPRM_BUF_SIZE)
-};
-
-/// Copies of everything that the child needs. The block is freed after the outcome was read; the request is valid only during
-/// the call.
-struct block {
-    _Atomic(bool) reached_exec;
-    int report; // write end of the pipe, as numbered in the table that the child gets
-    const char *executable;
-    char **arguments;
-    char **environment;
-    char **pid_values; // where the child writes the digits of each pid variable
-    size_t pid_value_count;
-    const char *working_directory;
-    bool change_credentials;
-    uid_t uid;
-    gid_t gid;
-    gid_t *groups;
-    size_t group_count;
-    mode_t umask;
-    struct clinux_limit *limits;
-    size_t limit_count;
-    bool set_oom_score_adjust;
-    int oom_score_adjust;
-    bool no_new_privileges;
-    bool ignore_sigpipe;
-    bool join_cgroup; // only if the kernel could not create the child in the cgroup
-    int cgroup;
-    int standard[3];
-    const char *standard_path[3];
-    int standard_flags[3];
-    bool error_is_output;
-    int *passed; // overwritten by the child with its own numbers
-    size_t passed_count;
-    char first_bytes[FIRST_BYTES];
 };
 
 // MARK: The child
@@ -179,6 +146,18 @@ CHILD void arrange_descriptors(struct block *block) {
         fail(block, CLINUX_STAGE_DESCRIPTORS, closed, 0);
 }
 
+/// - Returns: the descriptor to execute, so that it is the file whose digest was compared; negative: the path is executed.
+CHILD long check_digest(struct block *block) {
+    int stage;
+    long file = program_check(block->executable, block->digest_kind, block->digest, &stage);
+    if (file < 0)
+        fail(block, stage, file, 0);
+    if (program_is_elf((int)file))
+        return file;
+    raw1(SYS_close, file);
+    return -1;
+}
+
 CHILD void set_limits(struct block *block) {
     for (size_t i = 0; i < block->limit_count; i++) {
         uint64_t values[2] = {block->limits[i].soft, block->limits[i].hard};
@@ -213,6 +192,13 @@ CHILD __attribute__((noreturn)) void child(void *argument) {
     if (block->set_oom_score_adjust)
         set_oom_score_adjust(block);
     arrange_descriptors(block);
+    // As the user of the daemon, who may mount, and may read what its apps may only execute.
+    if (block->read_only_program) {
+        result = program_protect(block->read_only_program, !block->working_directory);
+        if (result < 0)
+            fail(block, CLINUX_STAGE_READ_ONLY_PROGRAM, result, 0);
+    }
+    long program = block->digest_kind == CLINUX_DIGEST_NONE ? -1 : check_digest(block);
     set_limits(block);
     if (block->change_credentials)
         change_credentials(block);
@@ -234,7 +220,10 @@ CHILD __attribute__((noreturn)) void child(void *argument) {
     if (result < 0)
         fail(block, CLINUX_STAGE_SIGNALS, result, 0);
     atomic_store_explicit(&block->reached_exec, true, memory_order_release);
-    result = raw3(SYS_execve, block->executable, block->arguments, block->environment);
+    if (program >= 0)
+        result = raw5(SYS_execveat, program, "", block->arguments, block->environment, AT_EMPTY_PATH);
+    else
+        result = raw3(SYS_execve, block->executable, block->arguments, block->environment);
     fail(block, CLINUX_STAGE_EXECUTABLE, result, 0);
 }
 
@@ -279,6 +268,8 @@ static size_t block_size(const struct clinux_spawn_request *r) {
     size += rounded(r->pid_variables.length + r->pid_variables.count * (PID_DIGITS + 1));
     if (r->working_directory)
         size += rounded(strlen(r->working_directory) + 1);
+    if (r->read_only_program)
+        size += rounded(strlen(r->read_only_program) + 1);
     for (int i = 0; i < 3; i++)
         if (r->standard_path[i])
             size += rounded(strlen(r->standard_path[i]) + 1);
@@ -333,6 +324,11 @@ static struct block *fill(struct arena arena, const struct clinux_spawn_request 
     block->oom_score_adjust = r->oom_score_adjust;
     block->no_new_privileges = r->no_new_privileges;
     block->ignore_sigpipe = r->ignore_sigpipe;
+    if (r->read_only_program)
+        block->read_only_program = copy(&arena, r->read_only_program, strlen(r->read_only_program) + 1);
+    block->digest_kind = r->digest_kind;
+    if (r->digest_kind != CLINUX_DIGEST_NONE)
+        memcpy(block->digest, r->digest, sizeof block->digest);
     block->cgroup = r->cgroup;
     memcpy(block->standard, r->standard, sizeof block->standard);
     memcpy(block->standard_flags, r->standard_flags, sizeof block->standard_flags);
@@ -480,5 +476,7 @@ bool clinux_spawn_reached_exec(const void *memory) {
 }
 
 const char *clinux_spawn_first_bytes(const void *memory) { return block_of(memory)->first_bytes; }
+
+const uint8_t *clinux_spawn_digest(const void *memory) { return block_of(memory)->digest; }
 
 void clinux_spawn_release(void *memory, size_t memory_size) { munmap(memory, memory_size); }

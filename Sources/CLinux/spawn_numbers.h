@@ -26,6 +26,7 @@ RAW int exit_status(int stage) {
     case CLINUX_STAGE_USER: return 217;
     case CLINUX_STAGE_WORKING_DIRECTORY: return 200;
     case CLINUX_STAGE_NO_NEW_PRIVILEGES: return 227;
+    case CLINUX_STAGE_READ_ONLY_PROGRAM: return 226;
     default: return 203;
     }
 }

@@ -98,6 +98,10 @@ package struct AppStatus: Record {
     package var error: String?
     /// The manifest and its drop-ins, as the daemon has read them: paths, in their order.
     package var files: [String] = []
+    /// The app cannot write in the folder of its program (L10). Absent where it may.
+    package var readOnlyProgram: Bool?
+    /// The digest of the only file that is executed as its program. Absent where any is.
+    package var programDigest: String?
     /// The template that the app is an instance of, such as `worker@`; absent for other apps.
     package var template: String?
     /// Whether the app is an instance without a file of its own, which a request has created. Absent where it is not.
@@ -133,7 +137,8 @@ package struct AppStatus: Record {
         .optional("lastWarning", \.lastWarning),
         .optional("floods", \.floods),
         .optional("lastReceipt", \.lastReceipt), .optional("outputFile", \.outputFile), .optional("error", \.error),
-        .list("files", \.files),
+        .list("files", \.files), .optional("readOnlyProgram", \.readOnlyProgram),
+        .optional("programDigest", \.programDigest),
         .optional("template", \.template), .optional("transient", \.isTransient),
         .optional("needsReload", \.needsReload),
     ]

@@ -17,6 +17,8 @@ package enum SpawnStage: Int32, CaseIterable {
     case user
     case workingDirectory
     case noNewPrivileges
+    case readOnlyProgram
+    case programDigest
     case executable
 
     /// The exit status of the child, as in systemd.exec(5), "Process Exit Codes".
@@ -35,7 +37,8 @@ package enum SpawnStage: Int32, CaseIterable {
         case .user: 217
         case .workingDirectory: 200
         case .noNewPrivileges: 227
-        case .executable: 203
+        case .readOnlyProgram: 226
+        case .programDigest, .executable: 203
         }
     }
 }
@@ -59,6 +62,12 @@ package enum MissingInterpreter: Equatable {
     }
 }
 
+/// The program has another digest than the wanted one.
+package struct DigestMismatch: Equatable {
+    package let found: FileDigest
+    package let wanted: FileDigest
+}
+
 /// Why a new process did not execute its program.
 package struct SpawnFailure: Error, Equatable {
     package let stage: SpawnStage
@@ -67,12 +76,18 @@ package struct SpawnFailure: Error, Equatable {
     /// output, the name of a descriptor or limit, an ID.
     package let path: String
     package let missingInterpreter: MissingInterpreter?
+    /// Of a program with another digest than the wanted one.
+    package let digest: DigestMismatch?
 
-    package init(stage: SpawnStage, errno: Int32, path: String, missingInterpreter: MissingInterpreter? = nil) {
+    package init(
+        stage: SpawnStage, errno: Int32, path: String, missingInterpreter: MissingInterpreter? = nil,
+        digest: DigestMismatch? = nil
+    ) {
         self.stage = stage
         self.errno = errno
         self.path = path
         self.missingInterpreter = missingInterpreter
+        self.digest = digest
     }
 
     package var exitStatus: Int32 { stage.exitStatus }
@@ -83,7 +98,7 @@ package struct SpawnFailure: Error, Equatable {
     private var attempt: String {
         let path = path.printable()
         return switch stage {
-        case .executable: "execute \(path)"
+        case .executable, .programDigest: "execute \(path)"
         case .workingDirectory: "change to the working directory \(path)"
         case .user: "become user \(path)"
         case .group: "become group \(path)"
@@ -98,6 +113,7 @@ package struct SpawnFailure: Error, Equatable {
         case .session: "start a session"
         case .signals: "reset signals"
         case .noNewPrivileges: "set no_new_privs"
+        case .readOnlyProgram: "make the folder of \(path) read-only"
         }
     }
 
@@ -120,6 +136,20 @@ package struct SpawnFailure: Error, Equatable {
             return "\(text) (is it a file, executable for this user, and not on a noexec mount?)"
         case (.executable, EAGAIN):
             return "\(text) (the user has reached its limit of processes)"
+        case (.readOnlyProgram, EPERM):
+            return "\(text) (the daemon needs CAP_SYS_ADMIN for ReadOnlyProgram=)"
+        case (.readOnlyProgram, ENOSYS):
+            return "\(text) (ReadOnlyProgram= needs Linux 5.12)"
+        case (.readOnlyProgram, EINVAL):
+            return "its folder is the root folder, or the root folder is no mount point"
+        case (.programDigest, EBADMSG):
+            return digest.map { "its digest is \($0.found); expected \($0.wanted) (ProgramDigest=)" } ?? text
+        case (.programDigest, ENODATA), (.programDigest, ENOTTY), (.programDigest, EOPNOTSUPP):
+            return "it has no digest of fs-verity (ProgramDigest=)"
+        case (.programDigest, EOVERFLOW):
+            return "its digest of fs-verity is none with SHA-256 (ProgramDigest=)"
+        case (.programDigest, _):
+            return "its digest cannot be read: \(text)"
         default:
             return text
         }

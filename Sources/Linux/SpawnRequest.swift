@@ -77,6 +77,11 @@ package struct SpawnRequest {
     package var noNewPrivileges: Bool
     /// A write to a pipe or a connection without a reader fails with EPIPE, and sends no signal that would end the process.
     package var ignoresSIGPIPE = false
+    /// The process cannot write in the folder of this program, an absolute path (`program_protect` in program.h): the executable, or
+    /// that of the app for which it runs. `nil`: as its user may.
+    package var readOnlyProgram: String?
+    /// Another file is not executed. A program without a `#!` line is executed by the descriptor that was compared.
+    package var programDigest: FileDigest?
     /// The folder of the cgroup in which the process is created. It must not be frozen: the process would not reach exec.
     package var cgroup: SharedDescriptor?
     /// nil: /dev/null.

@@ -22,10 +22,11 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
 
     var start = clinux_spawn_start()
     let result = withCStrings(
-        request.executable, request.workingDirectory, request.outputFile?.path, request.errorFile?.path
-    ) { executable, workingDirectory, output, error in
+        request.executable, request.workingDirectory, request.outputFile?.path, request.errorFile?.path,
+        request.readOnlyProgram
+    ) { executable, workingDirectory, output, error, readOnlyProgram in
         withBuffers(arguments, environment, pidVariables) { arguments, environment, pidVariables in
-            withBuffers(groups, limits, passed) { groups, limits, passed in
+            withBuffers(groups, limits, passed, request.programDigest?.bytes ?? []) { groups, limits, passed, digest in
                 var c = clinux_spawn_request()
                 c.executable = executable
                 c.arguments = arguments
@@ -42,6 +43,9 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
                 c.oom_score_adjust = Int32(oomScoreAdjust ?? 0)
                 c.no_new_privileges = request.noNewPrivileges
                 c.ignore_sigpipe = request.ignoresSIGPIPE
+                c.read_only_program = readOnlyProgram
+                c.digest_kind = request.programDigest?.kind.raw ?? 0
+                c.digest = digest.baseAddress
                 c.cgroup = request.cgroup?.raw ?? -1
                 c.standard = (
                     request.standardInput?.raw ?? -1, request.standardOutput?.raw ?? -1,
@@ -62,7 +66,7 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
 
 extension SpawnRequest {
     fileprivate func validate() throws(SystemError) {
-        let paths = [workingDirectory, outputFile?.path, errorFile?.path].compactMap { $0 }
+        let paths = [workingDirectory, outputFile?.path, errorFile?.path, readOnlyProgram].compactMap { $0 }
         let strings = [executable, argumentZero ?? ""] + paths + arguments + environment
         for string in strings { try string.refuseNul("clone3") }
         if executable.utf8.first != UInt8(ascii: "/") {
@@ -139,21 +143,27 @@ private func withBuffers<Result>(
     a.with { a in b.with { b in c.with { c in body(a, b, c) } } }
 }
 
-private func withBuffers<A, B, C, Result>(
-    _ a: [A], _ b: [B], _ c: [C],
-    _ body: (UnsafeBufferPointer<A>, UnsafeBufferPointer<B>, UnsafeBufferPointer<C>) -> Result
+private func withBuffers<A, B, C, D, Result>(
+    _ a: [A], _ b: [B], _ c: [C], _ d: [D],
+    _ body: (UnsafeBufferPointer<A>, UnsafeBufferPointer<B>, UnsafeBufferPointer<C>, UnsafeBufferPointer<D>) -> Result
 ) -> Result {
     a.withUnsafeBufferPointer { a in
-        b.withUnsafeBufferPointer { b in c.withUnsafeBufferPointer { c in body(a, b, c) } }
+        b.withUnsafeBufferPointer { b in
+            c.withUnsafeBufferPointer { c in d.withUnsafeBufferPointer { d in body(a, b, c, d) } }
+        }
     }
 }
 
 private func withCStrings<Result>(
-    _ a: String, _ b: String?, _ c: String?, _ d: String?,
-    _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?) -> Result
+    _ a: String, _ b: String?, _ c: String?, _ d: String?, _ e: String?,
+    _ body: (
+        UnsafePointer<CChar>, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?
+    ) -> Result
 ) -> Result {
     a.withCString { a in
-        withCString(b) { b in withCString(c) { c in withCString(d) { d in body(a, b, c, d) } } }
+        withCString(b) { b in
+            withCString(c) { c in withCString(d) { d in withCString(e) { e in body(a, b, c, d, e) } } }
+        }
     }
 }
 

@@ -24,6 +24,8 @@ package struct StartingProcess: ~Copyable {
     private let passedNames: [String]
     private let limitNames: [String]
     private let credentials: Credentials?
+    private let readOnlyProgram: String?
+    private let programDigest: FileDigest?
     /// The child's stack and arguments; `nil` once the child no longer uses them.
     private var memory: UnsafeMutableRawPointer?
     private let memorySize: Int
@@ -40,6 +42,8 @@ package struct StartingProcess: ~Copyable {
         passedNames = request.passedDescriptors.map(\.name)
         limitNames = request.resourceLimits.map(\.name)
         credentials = request.credentials
+        readOnlyProgram = request.readOnlyProgram
+        programDigest = request.programDigest
         memory = start.memory
         memorySize = start.memory_size
     }
@@ -68,7 +72,7 @@ package struct StartingProcess: ~Copyable {
             if count == size { self.report = report }
         }
         if let report {
-            known = .failed(failure(report, firstBytes: String(cString: clinux_spawn_first_bytes(block))))
+            known = .failed(failure(report, block))
         } else {
             known = clinux_spawn_reached_exec(block) && hasExecuted ? .executed : .killedBeforeExec
         }
@@ -84,12 +88,13 @@ package struct StartingProcess: ~Copyable {
         return ProcessStat(parsing: bytes)?.hasExecuted ?? true
     }
 
-    private func failure(_ report: clinux_spawn_report, firstBytes: String) -> SpawnFailure {
+    private func failure(_ report: clinux_spawn_report, _ block: UnsafeMutableRawPointer) -> SpawnFailure {
         let stage = SpawnStage(rawValue: report.stage) ?? .executable
         let index = Int(report.index)
         let subject =
             switch stage {
-            case .executable: executable
+            case .executable, .programDigest: executable
+            case .readOnlyProgram: readOnlyProgram ?? ""
             case .workingDirectory: workingDirectory ?? ""
             case .descriptors: passedNames.indices.contains(index) ? passedNames[index] : ""
             case .limits: limitNames.indices.contains(index) ? limitNames[index] : ""
@@ -101,7 +106,15 @@ package struct StartingProcess: ~Copyable {
             case .signals, .session, .cgroup, .oomScoreAdjust, .standardInput, .noNewPrivileges: ""
             }
         let interpreter: MissingInterpreter? =
-            report.interpreter_missing == 0 ? nil : MissingInterpreter(firstBytes: firstBytes)
-        return SpawnFailure(stage: stage, errno: report.error, path: subject, missingInterpreter: interpreter)
+            report.interpreter_missing == 0
+            ? nil : MissingInterpreter(firstBytes: String(cString: clinux_spawn_first_bytes(block)))
+        let mismatch =
+            stage == .programDigest && report.error == EBADMSG
+            ? programDigest.map { wanted in
+                let bytes = UnsafeBufferPointer(start: clinux_spawn_digest(block), count: Int(CLINUX_DIGEST_SIZE))
+                return DigestMismatch(found: FileDigest(wanted.kind, Array(bytes)), wanted: wanted)
+            } : nil
+        return SpawnFailure(
+            stage: stage, errno: report.error, path: subject, missingInterpreter: interpreter, digest: mismatch)
     }
 }

@@ -54,6 +54,10 @@ package struct AppManifest: Hashable, Sendable {
         package var notifyAccess = NotifyAccess.all
         package var oomScoreAdjust: Int?
         package var noNewPrivileges = false
+        /// The app cannot write in the folder of its program (L10).
+        package var readOnlyProgram = false
+        /// `sha256:HEX` or `fsverity-sha256:HEX`, in lower case: another file is not executed.
+        package var programDigest: String?
         /// The default is that of systemd: a server does not end when a client leaves.
         package var ignoresSIGPIPE = true
         package var standardOutput = OutputTarget.journal

@@ -6,6 +6,7 @@ extension AppManifest {
     static func settings(memory: UInt64?, _ specifiers: Specifiers) -> [Setting<AppManifest>] {
         programSettings(specifiers) + accountSettings(specifiers) + directorySettings(specifiers) + limitSettings
             + notificationSettings(specifiers) + lifecycleSettings + hookSettings(specifiers) + [releases(specifiers)]
+            + programFileSettings
             + idleSettings
             + processorSettings + signalSettings
             + memorySettings(memory)

@@ -69,6 +69,7 @@ extension AppManifest {
             diagnostics.error(
                 location("Type"), "Type=forking requires PIDFile=, the path of a file with the pid of the main process")
         }
+        if let problem = readOnlyProblem { diagnostics.error(location("ReadOnlyProgram"), problem) }
         if let time = policy.backgroundTime, policy.expirationNotice > time {
             let key = reader.locations["ExpirationNoticeSec"] == nil ? "BackgroundTimeSec" : "ExpirationNoticeSec"
             diagnostics.warn(

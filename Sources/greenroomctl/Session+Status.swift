@@ -11,6 +11,7 @@ extension Session {
         sheet.add("Error", app.error, .red)
         sheet.add("Manifest", app.files.map { escaped($0) })
         sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient(app) : "") })
+        sheet.add("Program", app.programProtection)
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
         sheet.add("Stored", app.storedBytes.map { "\(formattedSize($0)) for its next launch" })
@@ -91,6 +92,15 @@ extension Session {
 }
 
 extension AppStatus {
+    /// How the program stays as it is (L10).
+    fileprivate var programProtection: String? {
+        let parts = [
+            readOnlyProgram == true ? "the app cannot write in its folder" : nil,
+            programDigest.map { "executed only with \($0)" },
+        ].compactMap { $0 }
+        return parts.isEmpty ? nil : parts.joined(separator: "; ")
+    }
+
     /// What marks the app on a screen without colours: `●` for one that is awake, `◌` suspended, `○` not running.
     var mark: String {
         switch state {

@@ -327,6 +327,31 @@ struct AppSettingTests {
         #expect(try !accepted("App", "IgnoreSIGPIPE=no").ignoresSIGPIPE)
     }
 
+    @Test("ProgramDigest= takes a digest with its algorithm, ReadOnlyProgram= a program that is not in / (L10)")
+    func programFile() throws {
+        let digits = String(repeating: "0aF", count: 21) + "9"
+        #expect(try accepted("App", "ProgramDigest=sha256:\(digits)").programDigest == "sha256:" + digits.lowercased())
+        let verity = "fsverity-sha256:" + digits.lowercased()
+        #expect(try accepted("App", "ProgramDigest=\(verity)").programDigest == verity)
+        #expect(try accepted("App", "ProgramDigest=\(verity)", "ProgramDigest=").programDigest == nil)
+        for value in [
+            digits, "sha256:", "sha256:\(digits.dropLast())", "sha256:\(digits)0", "sha512:\(digits)",
+            "SHA256:\(digits)",
+            "sha256:\(digits.dropLast())g", "sha256:x:\(digits)",
+        ] {
+            try expectRefused("App", "ProgramDigest", value, "sha256: or fsverity-sha256: and 64 hexadecimal digits")
+        }
+        #expect(try accepted("Lifecycle", "ReadOnlyProgram=yes").readOnlyProgram)
+        try expectRefused("Lifecycle", "ReadOnlyProgram", "perhaps", "yes or no")
+        let reading = try read("[App]\nExecStart=/init\n[Lifecycle]\nReadOnlyProgram=yes\n")
+        #expect(reading.manifest == nil)
+        #expect(
+            reading.lines == [
+                "a.app:4:1: error: ReadOnlyProgram=yes would make the whole machine read-only for the app, because the folder of "
+                    + "'/init' is /; expected a program in a folder of its own"
+            ])
+    }
+
     @Test("Limit…= accepts one value or soft:hard and stores the resource number of setrlimit(2)")
     func limits() throws {
         func limit(_ setting: String) throws -> [UInt64] {

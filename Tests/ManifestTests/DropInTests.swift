@@ -48,7 +48,7 @@ struct DropInTests {
         let emptied = text.split(separator: "\n").filter { !$0.hasPrefix("ExecStart=") }
             .map { $0.contains("=") ? $0.prefix { $0 != "=" } + "=" : $0 }.joined(separator: "\n")
         var defaults = AppManifest(id: full.id)
-        defaults.exec = ["/a"]
+        defaults.exec = full.exec
         #expect(try read(text, emptied).manifest == defaults)
     }
 
@@ -109,7 +109,8 @@ struct DropInTests {
     /// A manifest in which no setting has its default value.
     private func fullManifest() throws -> AppManifest {
         var full = AppManifest(id: try #require(AppID("a")))
-        full.exec = ["/a"]
+        // Not in /, which ReadOnlyProgram= refuses.
+        full.exec = ["/bin/a"]
         full.name = "Full"
         full.pidFile = "/run/full.pid"
         full.policy.killMode = .process
@@ -138,6 +139,8 @@ struct DropInTests {
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1
         full.noNewPrivileges = true
+        full.readOnlyProgram = true
+        full.programDigest = "sha256:" + String(repeating: "0a", count: 32)
         full.urlSchemes = ["mailto", "x-photos"]
         full.notifyAccess = .main
         full.signals.terminate = 2

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "clinux_program.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +24,8 @@ enum clinux_stage {
     CLINUX_STAGE_USER,
     CLINUX_STAGE_WORKING_DIRECTORY,
     CLINUX_STAGE_NO_NEW_PRIVILEGES,
+    CLINUX_STAGE_READ_ONLY_PROGRAM,
+    CLINUX_STAGE_PROGRAM_DIGEST,
     CLINUX_STAGE_EXECUTABLE,
 };
 
@@ -57,6 +61,10 @@ struct clinux_spawn_request {
     int oom_score_adjust;
     bool no_new_privileges;
     bool ignore_sigpipe;
+    const char *read_only_program; // the process cannot write in the folder of this file; or NULL
+    /// Only a file with this digest is executed; one of `enum clinux_digest`.
+    int digest_kind;
+    const uint8_t *digest;
     int cgroup;      // the folder of a cgroup, or -1
     int standard[3]; // -1: /dev/null
     /// A file that the child opens for writing instead, before it changes its user, or NULL; with these flags of open(2) in addition.
@@ -97,5 +105,7 @@ int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn
 bool clinux_spawn_reached_exec(const void *memory);
 /// The first bytes of the file that could not be executed, NUL-terminated.
 const char *clinux_spawn_first_bytes(const void *memory);
+/// The digest of the file that was not executed because it has another one (CLINUX_STAGE_PROGRAM_DIGEST with EBADMSG).
+const uint8_t *clinux_spawn_digest(const void *memory);
 /// Frees the child's stack and arguments. Only call it after the end of the error pipe, when the child no longer uses them.
 void clinux_spawn_release(void *memory, size_t memory_size);

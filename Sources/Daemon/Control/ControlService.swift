@@ -131,6 +131,10 @@ final class ControlService {
         status.backgroundTimeLastHour = view.unrequestedTime
         status.backgroundTimePerHour = view.unrequestedTimeLimit
         let run = view.run.flatMap { context.runs[$0] }
+        // A change of the manifest takes effect at the next launch.
+        let manifest = run?.manifest ?? context.manifests[id]?.value
+        status.readOnlyProgram = manifest?.readOnlyProgram == true ? true : nil
+        status.programDigest = manifest?.programDigest
         status.statusText = run?.reports.statusText
         status.suspendProblem = run?.reports.suspendProblem
         status.lastWarning = run?.reports.lastWarning

@@ -15,6 +15,8 @@ final class RunLauncher {
         static let notifySocket: Int32 = 207
         static let user: Int32 = 217
         static let cgroup: Int32 = 219
+        /// As of a program that cannot be executed.
+        static let digest: Int32 = 203
         static let runtimeDirectory: Int32 = 233
         static let stateDirectory: Int32 = 238
         static let cacheDirectory: Int32 = 239
@@ -91,6 +93,7 @@ final class RunLauncher {
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
         request.passedDescriptors = sockets + context.stored.passed(to: app)
         setOutput(of: &request, manifest, id, user?.owner)
+        request.programDigest = try step(Stage.digest) { try digest(manifest) }
         do {
             try run.start(request)
         } catch {
@@ -167,9 +170,16 @@ final class RunLauncher {
         request.resourceLimits = resourceLimits(manifest)
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? OOMClass.defaultBase
         request.noNewPrivileges = manifest.noNewPrivileges
+        request.readOnlyProgram = manifest.readOnlyProgram ? manifest.exec.first : nil
         request.ignoresSIGPIPE = manifest.ignoresSIGPIPE
         request.cgroup = enclosure.cgroupDescriptor
         return request
+    }
+
+    private func digest(_ manifest: AppManifest) throws -> FileDigest? {
+        guard let text = manifest.programDigest else { return nil }
+        guard let digest = FileDigest(text) else { throw Problem("ProgramDigest=\(text) is no digest") }
+        return digest
     }
 
     /// Without its limits the app is launched nevertheless.

@@ -1,0 +1,88 @@
+import Glibc
+import JSON
+import Linux
+import Posix
+import TestKit
+import Testing
+
+/// The program of an app stays as it is (L10).
+@Suite("Programs that stay as they are")
+struct ProgramFileTests {
+    private let root: String
+    private var folder: String { root + "/photos" }
+
+    init() throws {
+        root = try TestDaemon.makeFolder()
+        try createDirectories(at: folder)
+        try replaceFile(
+            at: folder + "/photos",
+            with: Array(
+                """
+                #!/bin/sh
+                (: >new) 2>/dev/null && echo written >"$1" || echo refused >"$1"
+                exec sleep 1000
+
+                """.utf8), mode: 0o755)
+    }
+
+    private func said(_ app: String, _ daemon: TestDaemon) throws -> String {
+        let path = "\(root)/\(app).said"
+        try daemon.eventually("\(app) has tried to write") { TestDaemon.text(of: path).hasSuffix("\n") }
+        return TestDaemon.text(of: path)
+    }
+
+    @Test(
+        "an app with ReadOnlyProgram=yes, and its hooks, cannot write in the folder of its program (L10)",
+        .enabled(if: mayMount(), "mounting is not permitted"))
+    func readOnly() throws {
+        func manifest(_ app: String, _ lifecycle: String) -> String {
+            "[App]\nExecStart=\(folder)/photos \(root)/\(app).said\nWorkingDirectory=\(folder)\nStartupSec=0\n[Lifecycle]\n"
+                + "SuspendDelaySec=infinity\n\(lifecycle)"
+        }
+        let hook = "ExecEnterBackground=/bin/sh -c '(: >hook) 2>/dev/null && echo written >$$0 || echo refused >$$0' "
+        let daemon = try TestDaemon(
+            [
+                "photos": manifest("photos", "ReadOnlyProgram=yes\n\(hook)\(root)/hook.said\n"),
+                "plain": manifest("plain", ""),
+            ], configuration: "[Manager]\nForegroundLimit=2\n", root: root)
+        try daemon.launch("photos")
+        #expect(try said("photos", daemon) == "refused\n")
+        #expect(try daemon.status("photos")["readOnlyProgram"]?.boolValue == true)
+        _ = try daemon.ask("Background", "photos")
+        #expect(try said("hook", daemon) == "refused\n")
+        try daemon.launch("plain")
+        #expect(try said("plain", daemon) == "written\n")
+        #expect(try daemon.status("plain")["readOnlyProgram"] == nil)
+    }
+
+    @Test("a program whose digest is not that of the manifest is not executed; the receipt has both (L10)")
+    func digest() throws {
+        let found = try FileDigest(of: folder + "/photos", .sha256)
+        let program = "[App]\nExecStart=\(folder)/photos \(root)/photos.said\nWorkingDirectory=\(folder)\n"
+        let zeroes = String(repeating: "0", count: 64)
+        let daemon = try TestDaemon(
+            [
+                "photos": program + "ProgramDigest=\(found)\n",
+                "changed": program + "ProgramDigest=sha256:\(zeroes)\n",
+            ], configuration: "[Manager]\nForegroundLimit=2\n", root: root)
+        try daemon.launch("photos")
+        #expect(try daemon.status("photos")["programDigest"]?.stringValue == "\(found)")
+        try daemon.launch("changed")
+        let receipt = try #require(try daemon.receipts("changed").last)
+        #expect(receipt["exitStatus"]?.integerValue == 203)
+        let sentence = try #require(receipt["explanation"]?.stringValue)
+        #expect(sentence.contains("its digest is \(found); expected sha256:\(zeroes)"), "\(sentence)")
+    }
+
+    @Test("a daemon that may not mount refuses to launch an app with ReadOnlyProgram=yes, with the reason (L10)")
+    func notPermitted() throws {
+        let daemon = try TestDaemon(
+            ["photos": "[App]\nExecStart=/bin/sleep 1000\n[Lifecycle]\nReadOnlyProgram=yes\n"], root: root,
+            asUnprivilegedUser: geteuid() == 0)
+        try daemon.launch("photos")
+        let receipt = try #require(try daemon.receipts("photos").last)
+        #expect(receipt["exitStatus"]?.integerValue == 226)
+        let sentence = try #require(receipt["explanation"]?.stringValue)
+        #expect(sentence.contains("the daemon needs CAP_SYS_ADMIN for ReadOnlyProgram="), "\(sentence)")
+    }
+}
