@@ -156,6 +156,7 @@ struct ManifestCheck {
         for (key, group) in groups where UInt32(group) == nil && getgrnam(group) == nil {
             warn(key, "there is no group \(group) on this machine")
         }
+        for problem in ProgramCheck(manifest, isForRoot: isForRoot).problems() { warn(problem.key, problem.message) }
         if let folder = manifest.workingDirectory, folder != "~" {
             var status = stat()
             if stat(folder, &status) != 0 {

@@ -83,6 +83,18 @@ struct DoctorTests {
         #expect(checks.status == 0)
     }
 
+    @Test("whether a daemon of root may mount is known while it runs (L10)")
+    func mounting() throws {
+        for (capabilities, outcome) in [("000001ffffffffff", Check.Outcome.fine), ("00000000a88c75fb", .note)] {
+            let files = try MadeUpMachine(["proc/500/status": "Name:\tgreenroomd\nCapEff:\t\(capabilities)\n"])
+            var machine = Machine(root: files.folder.path, isForRoot: true)
+            machine.process = "500"
+            let check = try #require(machine.kernelChecks.first { $0.name == "mounts" })
+            #expect(check.outcome == outcome)
+            #expect((check.cost == nil) == (outcome == .fine))
+        }
+    }
+
     @Test(
         "what is missing has its cost and its remedy, and decides the exit status",
         arguments: [

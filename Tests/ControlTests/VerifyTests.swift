@@ -118,4 +118,46 @@ struct VerifyTests {
         #expect(found.first?.objectValue?.map(\.0) == ["file", "severity", "line", "column", "message"])
         #expect(try verify(app, "--json").output == "[]\n")
     }
+
+    @Test("a program that the user of the app can write is a warning, unless ReadOnlyProgram=yes (L10)")
+    func writableProgram() throws {
+        let program = try folder.write("bin/photos", "")
+        chmod(program, 0o755)
+        chmod(folder.path + "/bin", 0o777)
+        let text = "[App]\nExecStart=\(program)\nUser=nobody\n"
+        let app = try folder.write("photos.app", text)
+        let outcome = try verify("--system", app)
+        #expect(
+            outcome.output
+                == "\(app):2:1: warning: ExecStart=: nobody can write \(folder.path)/bin, and so change the program; expected files "
+                + "of another user, or ReadOnlyProgram=yes\n")
+        try folder.write("photos.app", text + "[Lifecycle]\nReadOnlyProgram=yes\n")
+        #expect(try verify("--system", app).output == "\(app): OK\n")
+        #expect(
+            try verify("--user", app).output.hasPrefix(
+                "\(app):5:1: warning: ReadOnlyProgram=: the app cannot be launched: "))
+        try folder.write("photos.app", text)
+        chmod(folder.path + "/bin", 0o1777)
+        #expect(try verify("--system", app).output == "\(app): OK\n")
+        chmod(folder.path + "/bin", 0o755)
+        #expect(try verify("--system", app).output == "\(app): OK\n")
+        chmod(program, 0o757)
+        #expect(try verify("--system", app).output.contains("nobody can write \(program), "))
+    }
+
+    @Test("a program with another digest than that of the manifest is a warning (L10)")
+    func digest() throws {
+        let program = try folder.write("photos", "abc")
+        chmod(program, 0o755)
+        let zeroes = String(repeating: "0", count: 64)
+        let app = try folder.write(
+            "photos.app", good.replacing("/bin/true", with: program) + "ProgramDigest=sha256:\(zeroes)\n")
+        // FIPS 180-2, "SHA-256 Example (One-Block Message)".
+        let found = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        let outcome = try verify(app)
+        #expect(outcome.status == 0)
+        #expect(outcome.output == "\(app):4:1: warning: ProgramDigest=: the digest of \(program) is \(found)\n")
+        try folder.write("photos.app", good.replacing("/bin/true", with: program) + "ProgramDigest=\(found)\n")
+        #expect(try verify(app).output == "\(app): OK\n")
+    }
 }

@@ -6,7 +6,7 @@ extension Machine {
     var kernelChecks: [Check] {
         [
             kernel, cgroups, controllers, stalls, swap, compressedSwap, multiGenerationalLRU, tracing, openFiles,
-            processes,
+            processes, mounting,
         ]
         .compactMap { $0 }
     }
@@ -233,5 +233,23 @@ extension Machine {
         let finding = "at most \(least.1) (\(least.0))"
         guard least.1 < 1024 else { return Check(name, .fine, finding) }
         return Check(name, .costs, finding, cost: "apps cannot start processes and threads", remedy: "raise \(least.0)")
+    }
+
+    /// Of the daemon that runs: the unit of its service has fewer capabilities than root.
+    private var mounting: Check? {
+        guard isForRoot, process != "self",
+            let line = lines("/proc/\(process)/status").first(where: { $0.hasPrefix("CapEff:") }),
+            let capabilities = UInt64(line.dropFirst(7).filter { $0 != "\t" }, radix: 16)
+        else { return nil }
+        let name = "mounts"
+        let administrator: UInt64 = 1 << 21
+        if capabilities & administrator != 0 {
+            return Check(name, .fine, "the daemon may mount: ReadOnlyProgram= is possible")
+        }
+        return Check(
+            name, .note, "the daemon may not mount", cost: "apps with ReadOnlyProgram=yes are not launched",
+            remedy: hasSystemd
+                ? "systemctl edit greenroomd, with CapabilityBoundingSet=CAP_SYS_ADMIN in [Service]"
+                : "start greenroomd with CAP_SYS_ADMIN")
     }
 }
