@@ -84,6 +84,8 @@ package struct AppManifest: Hashable, Sendable {
         package var keepsSnapshot = false
         /// How the notices of other apps are to be shown while this one is in front (L55). Programs that show notices read it.
         package var notices = NoticeStyle.banner
+        /// The app ID of its windows on Wayland, their class on X11 (L55); `nil`: the app's ID. Programs that show windows read it.
+        package var windowAppID: String?
         /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
         package var keepAwake: AppPolicy.KeepAwake?
     }

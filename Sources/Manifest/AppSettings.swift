@@ -65,6 +65,11 @@ extension AppManifest {
             .value("App", "KillMode", "control-group, mixed or process", \.policy.killMode) {
                 AppPolicy.KillMode(rawValue: $0)
             },
+            .value("App", "WindowAppID", "1 to 256 bytes without control characters", \.windowAppID) {
+                text throws(ValueError) -> String?? in
+                let name = try specifiers.expanded(text)
+                return isDisplayName(name) ? .some(name) : nil
+            },
             .value("App", "Role", "app, home or worker", \.policy.role) { AppPolicy.Role(rawValue: $0) },
             .value("App", "Relaunch", "no, on-failure or always", \.policy.relaunch) {
                 ["no": AppPolicy.Relaunch.no, "on-failure": .onFailure, "always": .always][$0]
@@ -191,6 +196,7 @@ extension AppManifest {
                 AppPolicy.Reclaim(rawValue: text) ?? parseBoolean(text).map { $0 ? .yes : .no }
             },
             .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
+            .flag("Lifecycle", "Essential", \.policy.isEssential),
             .value("Lifecycle", "TerminateSuspended", "auto, notify or kill", \.policy.terminateSuspended) {
                 AppPolicy.TerminateSuspended(rawValue: $0)
             },

@@ -1,4 +1,5 @@
 import Control
+import Glibc
 import JSON
 import Systemd
 import Testing
@@ -64,7 +65,7 @@ struct PropertyTests {
     func presentation() throws {
         // It does not say itself that it is ready.
         let daemon = try TestDaemon([
-            "app": TestDaemon.manifest("", "[Lifecycle]\nNotices=alert", hangs: true)
+            "app": TestDaemon.manifest("", "[App]\nWindowAppID=org.example.App\n[Lifecycle]\nNotices=alert", hangs: true)
         ])
         func check(_ visible: Bool, _ input: Bool, launch: String = "") throws {
             #expect(try value("Visible", daemon).boolValue == visible)
@@ -72,6 +73,7 @@ struct PropertyTests {
             #expect(try value("LaunchState", daemon).stringValue == launch)
         }
         #expect(try value("NoticeStyle", daemon).stringValue == "alert")
+        #expect(try value("WindowAppID", daemon).stringValue == "org.example.App")
         try check(false, false)
         let launch = try daemon.begin("Launch", "app")
         try daemon.eventually("it is being launched") { try daemon.state("app") == "launching" }
@@ -79,6 +81,11 @@ struct PropertyTests {
         try daemon.eventually("it has a socket") { (try? daemon.sendMessage("READY=1")) != nil }
         _ = try daemon.finish(launch)
         try check(true, true)
+        let pid = UInt32(try daemon.pid("app"))
+        #expect(try daemon.call("GetAppByPID", [.uint32(pid)]) == [.string("app")])
+        for other in [0, UInt32(getpid()), .max] {
+            #expect(daemon.failure("GetAppByPID", [.uint32(other)]) == "UnknownApp")
+        }
         try daemon.ask("Interrupt", "app")
         try check(true, false)
         try daemon.ask("Resume", "app")

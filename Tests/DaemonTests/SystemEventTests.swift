@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import JSON
 import LifecycleCore
@@ -381,5 +382,28 @@ struct SystemEventTests {
             return stage.daemon.inbox("web", "orientation") != nil
         }
         #expect(unlink(stage.root + "/run/inbox/web/orientation") == 0)
+    }
+
+    @Test(
+        "the orientation is known while an app is notified of it, and each app gets it at its launch (L55)",
+        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
+    func orientation() throws {
+        let root = try TestDaemon.makeFolder()
+        let other = "[App]\nExecStart=/bin/sh -c 'env > \(root)/env; exec sleep 1000'\n"
+        let stage = try BusStage(["web": Self.manifest("Notifications=orientation"), "other": other])
+        func orientation() throws -> String? {
+            try stage.daemon.bus.property(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, "Orientation"
+            ).stringValue
+        }
+        let sensors = try FakeSensors(stage)
+        try sensors.setOrientation("left-up")
+        #expect(try orientation() == "")
+        try stage.daemon.launch("web")
+        try stage.serve("the orientation") { try orientation() == "left-up" }
+        try stage.daemon.launch("other")
+        try stage.serve("the environment") {
+            TestDaemon.text(of: root + "/env").contains("GREENROOM_ORIENTATION=left-up\n")
+        }
     }
 }

@@ -40,6 +40,7 @@ private func app(_ manifest: AppManifest) -> [String] {
     for (key, value) in [
         ("PIDFile", manifest.pidFile), ("User", manifest.user), ("Group", manifest.group),
         ("WorkingDirectory", manifest.workingDirectory), ("SettingsFile", manifest.settingsFile),
+        ("WindowAppID", manifest.windowAppID),
     ] { lines += value.map { [line(key, doubled($0, "%"))] } ?? [] }
     lines += manifest.environmentFiles.map {
         line("EnvironmentFile", ($0.isOptional ? "-" : "") + doubled($0.path, "%"))
@@ -96,6 +97,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
     return [
         "[Lifecycle]", "BackgroundModes=\(modes.joined(separator: " "))",
         "ExitsOnSuspend=\(policy.exitsOnSuspend ? "on" : "off")",
+        "Essential=\(policy.isEssential ? "yes" : "no")",
         "ProtectedData=\(policy.usesProtectedData ? "1" : "0")",
         "SnapshotPrivacy=\(policy.hidesSnapshot ? "hidden" : "none")",
         "SnapshotPersistent=\(manifest.keepsSnapshot ? "yes" : "no")",

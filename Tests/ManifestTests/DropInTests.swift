@@ -112,6 +112,8 @@ struct DropInTests {
         // Not in /, which ReadOnlyProgram= refuses.
         full.exec = ["/bin/a"]
         full.name = "Full"
+        full.windowAppID = "org.full"
+        full.policy.isEssential = true
         full.pidFile = "/run/full.pid"
         full.policy.killMode = .process
         full.policy.role = .home

@@ -78,6 +78,10 @@ struct SettingTests {
             #expect(try accepted("Lifecycle", "Notices=\(style.rawValue)").notices == style)
         }
         try expectRefused("Lifecycle", "Notices", "popup")
+        #expect(try accepted("Lifecycle", "Essential=yes").policy.isEssential)
+        try expectRefused("Lifecycle", "Essential", "maybe")
+        #expect(try accepted("App", "WindowAppID=org.example.Photos").windowAppID == "org.example.Photos")
+        try expectRefused("App", "WindowAppID", String(repeating: "a", count: 257))
         #expect(try accepted("Lifecycle", "SceneRoles=panel external").sceneRoles == [.external, .panel])
         try expectRefused("Lifecycle", "SceneRoles", "window")
         #expect(try accepted("Lifecycle", "ExitsOnSuspend=yes").policy.exitsOnSuspend)

@@ -24,6 +24,7 @@ final class Announcer {
         /// When the snapshot was stored, in microseconds since 1970; 0: there is none, or it is hidden.
         var snapshotTime: UInt64 = 0
         var notices = NoticeStyle.banner
+        var windowAppID: String
     }
 
     private unowned let bus: ControlBus
@@ -55,6 +56,7 @@ final class Announcer {
         case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)), .run(let run, .scene):
             if let id = bus.driver.core.app(of: run) { record(id) }
         case .configured: schedule()
+        case .observed(let notification, of: nil) where notification.kind == "orientation": schedule()
         default: break
         }
     }
@@ -140,6 +142,7 @@ final class Announcer {
         let now = [
             Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
             Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
+            Property(name: "Orientation", value: .string(bus.service.orientation)),
         ]
         let changed = now.filter { !manager.contains($0) }
         let isFirst = manager.isEmpty
@@ -211,6 +214,7 @@ extension Announcer.Properties {
             Property(name: "ReceivesInput", value: .bool(state == .active)),
             Property(name: "LaunchState", value: .string(launchState)),
             Property(name: "NoticeStyle", value: .string(notices.rawValue)),
+            Property(name: "WindowAppID", value: .string(windowAppID)),
             Property(name: "Scenes", value: scenes.map(SceneStatus.init).variant),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
             Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
@@ -225,16 +229,21 @@ extension ControlService {
     func properties(of id: AppID) -> Announcer.Properties? {
         let error = library.broken[id]
         let name = context.manifests[id]?.name ?? id.name
+        let window = context.manifests[id]?.value.windowAppID ?? id.name
         guard let view = view(of: id) else {
             guard hasObject(id) else { return nil }
             return Announcer.Properties(
-                name: name, state: .notRunning, pid: 0, isForeground: false, lastReceipt: 0, loadError: error)
+                name: name, state: .notRunning, pid: 0, isForeground: false, lastReceipt: 0, loadError: error,
+                windowAppID: window)
         }
         return Announcer.Properties(
             name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground, scenes: view.ownScenes,
             lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id),
-            notices: context.manifests[id]?.value.notices ?? .banner)
+            notices: context.manifests[id]?.value.notices ?? .banner, windowAppID: window)
     }
+
+    /// How the device is held, if an app is notified of it; otherwise empty.
+    var orientation: String { context.systemEvents.orientation ?? "" }
 
     private func snapshotTime(of id: AppID) -> UInt64 {
         if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }
@@ -243,7 +252,8 @@ extension ControlService {
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
-        "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "NoticeStyle", "Scenes",
+        "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "NoticeStyle", "WindowAppID",
+        "Scenes",
         "LastReceipt", "MemoryBytes", "Launches", "LoadState",
         "LoadError", "SnapshotTime",
     ]

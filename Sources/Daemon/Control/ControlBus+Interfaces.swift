@@ -40,6 +40,7 @@ extension ControlBus {
                 .uint64(UInt64(max(0, self.service.loop.longestTurn.duration.microseconds)))
             },
             BusProperty("MetricsListen", "s", .announced) { [unowned self] _ in .string(self.service.metricsListen) },
+            BusProperty("Orientation", "s", .announced) { [unowned self] _ in .string(self.service.orientation) },
             BusProperty("Containment", "s", .silent) { [unowned self] _ in
                 .string(self.service.containment.mode.summary)
             },
@@ -68,6 +69,10 @@ extension ControlBus {
                 "RecentEvents", in: "t", out: "a{sv}", arguments: ["serial"], results: ["events"], access: .anyone
             ) { [unowned self] call in
                 call.reply([self.recent.events(after: call.arguments[0].uintValue ?? 0).variant])
+            },
+            BusMethod("GetAppByPID", in: "u", out: "s", arguments: ["pid"], results: ["app"], access: .anyone) {
+                [unowned self] call in
+                self.appOfProcess(call)
             },
             BusMethod("Version", out: "s", results: ["version"], access: .anyone) { call in
                 call.reply([.string(ControlNames.version)])
@@ -156,7 +161,7 @@ extension ControlBus {
             properties: [
                 property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
                 property("Foreground", "b"), property("Visible", "b"), property("ReceivesInput", "b"),
-                property("LaunchState", "s"), property("NoticeStyle", "s"),
+                property("LaunchState", "s"), property("NoticeStyle", "s"), property("WindowAppID", "s"),
                 property("Scenes", "aa{sv}"), property("LastReceipt", "t"),
                 property("MemoryBytes", "t", .silent),
                 property("Launches", "t", .silent), property("LoadState", "s"), property("LoadError", "s"),
@@ -173,6 +178,17 @@ extension ControlBus {
             guard let status = service.appStatus(name) else { return call.fail(service.unknownApp(name)) }
             call.reply([status.variant])
         }
+    }
+
+    /// For programs that show windows: the compositor knows the process of each (L55).
+    private func appOfProcess(_ call: MethodCall) {
+        let number = call.arguments[0].uintValue ?? 0
+        let pid = Int32(exactly: number) ?? 0
+        let owner = pid > 0 ? (try? service.containment.owner(of: pid)) ?? .ended : .ended
+        guard case .app(let name) = owner else {
+            return call.fail(ControlNames.Failure.unknownApp.error("Process \(number) belongs to no app."))
+        }
+        call.reply([.string(name)])
     }
 
     private func reexec(_ call: MethodCall) {

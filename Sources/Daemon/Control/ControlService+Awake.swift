@@ -140,7 +140,7 @@ extension AwakeReason {
         case .fileLock(let file): "it holds a lock on \(file)"
         case .resource(let path): "it holds \(path) (Releases=)"
         case .suspendDelay: "it has nothing to do"
-        case .neverSuspended: "its manifest says Suspend=no"
+        case .neverSuspended: "its manifest says Suspend=no, or Essential=yes"
         case .dryRun: "it would be suspended, but for Suspend=dry-run"
         case .suspending: "it is being suspended"
         case .waking: "it is being thawed"

@@ -21,6 +21,8 @@ struct LaunchEnvironment {
     var inherited: [String]
     /// The file of memory pressure that the app may watch (L37); `nil`: there is none.
     var pressureFile: String?
+    /// How the device is held; `nil`: it is not known.
+    var orientation: String?
 
     /// What the app writes to that file: `some 200000 2000000` and a null byte, in base64. It is systemd's default: a stall of 200 ms in
     /// 2 s (systemd.resource-control(5), MemoryPressureThresholdSec=).
@@ -58,6 +60,7 @@ struct LaunchEnvironment {
         all.append("GREENROOM_LAUNCH_STATE=\(launch.state == .foreground ? "inactive" : "background")")
         all.append("GREENROOM_LAUNCH_REASON=\(launch.reason.rawValue)")
         if let url = launch.url { all.append("GREENROOM_LAUNCH_URL=\(url)") }
+        if let orientation { all.append("GREENROOM_ORIENTATION=\(orientation)") }
         if launch.isFirst { all.append("GREENROOM_FIRST_LAUNCH=1") }
         if let lastReceipt { all.append("GREENROOM_LAST_RECEIPT=\(lastReceipt)") }
         all.append("GREENROOM_INBOX=\(inbox)")

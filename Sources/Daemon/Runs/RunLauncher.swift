@@ -87,7 +87,8 @@ final class RunLauncher {
             manifest: manifest, files: files, launch: launch, user: user?.record, notifySocket: socket.path,
             busAddress: run.connections.address, inbox: inbox.path,
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment,
-            pressureFile: enclosure.pressureFile(for: user?.owner))
+            pressureFile: enclosure.pressureFile(for: user?.owner),
+            orientation: context.systemEvents.orientation)
         let entries = environment.entries(folders: context.folders)
         var request = makeRequest(manifest, manifest.command(entries), user, entries, enclosure)
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }

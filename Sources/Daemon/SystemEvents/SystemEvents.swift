@@ -98,6 +98,9 @@ final class SystemEvents {
         settings[app] = nil
     }
 
+    /// The last reading of the orientation; `nil`: no app is notified of it, or the device has no sensor (L55).
+    var orientation: String? { readings["orientation"]?.payload }
+
     private func isWanted(_ kind: String) -> Bool { counts[kind] != nil }
 
     private func follow() {

@@ -2,7 +2,7 @@
 /// nothing, and then looks at what the app does that it could not have done.
 extension LifecycleCore {
     func suspension(_ index: Int) -> AppPolicy.Suspension {
-        let own = apps[index].policy.suspension
+        let own = apps[index].policy.effectiveSuspension
         return own == .yes && manager.isDryRun ? .dryRun : own
     }
 

@@ -10,7 +10,7 @@ extension LifecycleCore {
         endUndeclaredModes(index, now)
         if before.role == .worker, apps[index].policy.role != .worker { becameOrdinary(index, now) }
         renewLook(index, before, now)
-        if before.suspension != apps[index].policy.suspension { suspensionChanged(index, now) }
+        if before.effectiveSuspension != apps[index].policy.effectiveSuspension { suspensionChanged(index, now) }
     }
 
     /// `BackgroundTimePerHourSec=` is another one: input that waits for background time may have it now (L53).

@@ -126,6 +126,9 @@ package struct AppPolicy: Hashable, Sendable {
     /// Heartbeat in the foreground (`WATCHDOG=1`).
     package var watchdog: Duration?
     package var suspension = Suspension.yes
+    /// Others depend on it while it runs, as the programs of a display do: it is not suspended, no shortage of memory kills it, and a
+    /// shutdown ends it after the others (`Essential=`; L18, L38, L46).
+    package var isEssential = false
     /// L20: ended instead of suspended.
     package var exitsOnSuspend = false
     /// L15: it is notified when data that it cannot read while the user is away becomes unavailable and available.
@@ -189,6 +192,9 @@ package struct AppPolicy: Hashable, Sendable {
     package var suspendedMemoryMax: UInt64?
 
     package init() {}
+
+    /// `Suspend=` as it takes effect.
+    package var effectiveSuspension: Suspension { isEssential ? .no : suspension }
 
     /// Whether other programs are expected to send requests for it: as clients of its held sockets, or as pushes.
     package var expectsRequests: Bool { holdsSockets || !backgroundModes.isDisjoint(with: [.push, .fetch]) }

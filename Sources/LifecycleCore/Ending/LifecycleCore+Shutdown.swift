@@ -20,7 +20,8 @@ extension LifecycleCore {
         var isFinished = false
         /// When all apps that are left are killed; `nil`: they were.
         var end: Instant?
-        /// Indices of suspended apps that are still to be notified, the most recently used one last.
+        /// Indices of the apps that are still to be notified: suspended ones, the most recently used one last, and before them those
+        /// that others depend on.
         var waiting: [Int] = []
         /// Indices of the apps that were thawed and have not ended, at most `thawedAtOnce`.
         var thawed: [Int] = []
@@ -96,6 +97,10 @@ extension LifecycleCore {
         switch apps[index].phase {
         case .notRunning: apps[index].life = .notRunning(NotRunning())
         case .launching, .foreground, .enteringBackground, .background, .waking:
+            if apps[index].policy.isEssential {
+                shutdown?.waiting.append(index)
+                return false
+            }
             terminate(index, .shutdown, now)
             return true
         case .suspending, .suspended:
@@ -126,11 +131,13 @@ extension LifecycleCore {
         return false
     }
 
-    /// The most recently used app last: it is the next.
+    /// The most recently used app last: it is the next. Those that others depend on come after all others.
     private mutating func orderWaiting() {
         guard let waiting = shutdown?.waiting, waiting.count > 1 else { return }
         let ordered = waiting.map { (apps[$0].since, $0) }.sorted { $0 < $1 }.map(\.1)
-        shutdown?.waiting = ordered
+        let essential = ordered.filter { apps[$0].policy.isEssential }
+        let others = ordered.filter { !apps[$0].policy.isEssential }
+        shutdown?.waiting = essential + others
     }
 
     /// Thaws the next suspended apps for their end, in place of those that have ended.
@@ -138,7 +145,9 @@ extension LifecycleCore {
         // Before all apps were looked at it is not known which one is next.
         guard var shutdown, shutdown.nextStep == nil, !shutdown.waiting.isEmpty else { return }
         shutdown.thawed.removeAll { apps[$0].phase == .notRunning || apps[$0].phase == .ending }
-        while shutdown.thawed.count < Self.thawedAtOnce, let index = shutdown.waiting.popLast() {
+        while shutdown.thawed.count < Self.thawedAtOnce, let index = shutdown.waiting.last {
+            if apps[index].policy.isEssential, hasOthersToEnd(shutdown) { break }
+            shutdown.waiting.removeLast()
             touch(index)
             switch apps[index].phase {
             case .suspending, .suspended: wake(index, pending: .terminate, for: nil, now)
@@ -150,6 +159,12 @@ extension LifecycleCore {
         }
         self.shutdown?.waiting = shutdown.waiting
         self.shutdown?.thawed = shutdown.thawed
+    }
+
+    /// Whether an app has a process that is not among those that wait. The essential ones wait for it.
+    private func hasOthersToEnd(_ shutdown: Shutdown) -> Bool {
+        runningCount > shutdown.waiting.count(where: { apps[$0].phase != .notRunning })
+            + shutdown.thawed.count(where: { apps[$0].policy.isEssential && apps[$0].phase != .notRunning })
     }
 
     mutating func finishShutdownIfDone() {

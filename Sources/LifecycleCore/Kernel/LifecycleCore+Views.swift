@@ -167,7 +167,7 @@ extension LifecycleCore {
             return [AppView.Awake(reason: .enteringBackground, since: app.since)] + held(run)
         case .background(let background):
             if let sleep = app.drySleep { return [AppView.Awake(reason: .dryRun, since: sleep.since)] }
-            return awake(run, background, isSuspendable: app.policy.suspension != .no, now)
+            return awake(run, background, isSuspendable: app.policy.effectiveSuspension != .no, now)
         // The state is the background since before.
         case .suspending: return [AppView.Awake(reason: .suspending, since: nil)]
         case .suspended: return []

@@ -25,9 +25,9 @@ struct JetsamRank: Comparable, Hashable, Sendable {
 }
 
 extension LifecycleCore {
-    /// `nil`: there is nothing to kill, or the run is ending already.
+    /// `nil`: there is nothing to kill, the run is ending already, or others depend on the app (`Essential=`).
     func jetsamRank(_ index: Int) -> JetsamRank? {
-        guard case .running(let running) = apps[index].life else { return nil }
+        guard case .running(let running) = apps[index].life, !apps[index].policy.isEssential else { return nil }
         let group = jetsamClass(index, running.execution)
         let memory = running.sharedStorage.run.memory
         let limit =

@@ -28,7 +28,7 @@ extension LifecycleCore {
     mutating func followOOMClass(_ index: Int, _ rank: JetsamRank?) {
         let before = oomClasses.indices.contains(index) ? oomClasses[index] : .active
         setOOMClass(index, rank)
-        if oomClasses[index] == before || rank == nil { return }
+        if oomClasses[index] == before || !hasOOMClass(index, rank) { return }
         effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
     }
 
@@ -41,6 +41,13 @@ extension LifecycleCore {
     /// which a process starts.
     mutating func restoreOOMClass(_ index: Int) { setOOMClass(index, jetsamRank(index)) }
 
+    /// Whether it has a process that is not ending. An essential app has no rank, and the class of an active one.
+    private func hasOOMClass(_ index: Int, _ rank: JetsamRank?) -> Bool {
+        guard rank == nil else { return true }
+        guard apps[index].policy.isEssential, case .running = apps[index].life else { return false }
+        return true
+    }
+
     private mutating func setOOMClass(_ index: Int, _ rank: JetsamRank?) {
         while oomClasses.count <= index { oomClasses.append(.active) }
         oomClasses[index] = rank.map { OOMClass($0.group) } ?? .active
@@ -48,7 +55,7 @@ extension LifecycleCore {
 
     /// The next daemon does not know the class of a run, and the last effect may be lost.
     mutating func repeatOOMClass(_ index: Int) {
-        guard jetsamRank(index) != nil, apps[index].execution?.exit == nil else { return }
+        guard hasOOMClass(index, jetsamRank(index)), apps[index].execution?.exit == nil else { return }
         effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
     }
 }
