@@ -296,6 +296,7 @@ extension Line {
         add(", watchdog ", policy.watchdog)
         if policy.startUpTime != .zero { add(", start-up ", policy.startUpTime) }
         if policy.suspension != .yes { add(", Suspend=\(policy.suspension.rawValue)") }
+        if policy.isEssential { add(", Essential=yes") }
         if policy.exitsOnSuspend { add(", exits on suspend") }
         if policy.hidesSnapshot { add(", hides its snapshot") }
         add(", modes ")

@@ -102,9 +102,10 @@ package struct Simulation<Core: DecidingCore> {
         }
         guard checkers.findings.first == nil else { return }
         let memory = core.memory
-        let isOver = memory.budget.map { memory.apps > $0 } ?? false
+        let isAnyCandidate = model.apps.contains { $0.run != nil && !$0.policy.isEssential }
+        let isOver = memory.budget.map { memory.apps > $0 && isAnyCandidate } ?? false
         // An app in the foreground is not killed as long as the machine works.
-        let isAnyLeft = model.apps.contains { $0.run != nil && $0.phase != .foreground }
+        let isAnyLeft = model.apps.contains { $0.run != nil && $0.phase != .foreground && !$0.policy.isEssential }
         let isShort = isAnyLeft && memory.level == .critical && memory.cause == .available
         checkers.findings.check(
             memory.apps == 0 || shortest == 0 || (!isOver && !isShort), .jetsamActs,
@@ -112,7 +113,7 @@ package struct Simulation<Core: DecidingCore> {
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
         let isIdle =
-            model.apps.allSatisfy { $0.phase != .foreground && ($0.policy.suspension == .yes || $0.run == nil) }
+            model.apps.allSatisfy { $0.phase != .foreground && ($0.policy.effectiveSuspension == .yes || $0.run == nil) }
             && core.memory.level == .normal
         if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory, !mayInputWake, !mayUnload {
             // A relaunch may be postponed for longer than this phase (L11).
@@ -163,7 +164,7 @@ package struct Simulation<Core: DecidingCore> {
     /// The first activity that is not over, as a sentence; `nil`: all apps are idle.
     private var pendingActivity: String? {
         for (index, app) in model.apps.enumerated() {
-            if app.phase == .running, world.isLeftAwake(index) || app.policy.suspension != .yes { continue }
+            if app.phase == .running, world.isLeftAwake(index) || app.policy.effectiveSuspension != .yes { continue }
             switch app.phase {
             case .unknown, .notRunning, .suspended, .foreground, .past: break
             case .launching, .entering, .running, .suspending, .waking, .terminating, .ending:

@@ -176,6 +176,7 @@ struct World {
         addSockets(to: index)
         if hasSuspensionSettings {
             apps[index].policy.suspension = suspensionRandom.pick([.yes, .yes, .dryRun, .no])
+            apps[index].policy.isEssential = suspensionRandom.chance(150)
         }
         addHooks(to: index)
         addSources(to: index)

@@ -71,7 +71,7 @@ struct BudgetChecker {
     ) {
         let known = model.apps[app]
         // It is not frozen.
-        if known.policy.suspension != .yes { stays[app].isExempt = true }
+        if known.policy.effectiveSuspension != .yes { stays[app].isExempt = true }
         guard let id = known.run, let index = world.index(of: id) else {
             stays[app].since = nil
             return

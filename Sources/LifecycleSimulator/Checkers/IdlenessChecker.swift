@@ -147,7 +147,7 @@ struct IdlenessChecker {
         findings.check(looked != app, .looksAreRare, "\(id) is looked at twice in one event")
         looked = app
         // In a dry run it is looked at anew each time that it would be suspended (L58).
-        if let last = apps[app].lastLook, model.apps[app].policy.suspension == .yes {
+        if let last = apps[app].lastLook, model.apps[app].policy.effectiveSuspension == .yes {
             findings.check(!isFirst, .looksAreRare, "\(id) is looked at for the first time once more")
             // It may be looked at when the time is over for which something else keeps it awake.
             let isTimerOver = apps[app].timerDue > 0 && now >= apps[app].timerDue && last <= apps[app].timerDue
@@ -300,7 +300,7 @@ struct IdlenessChecker {
         let isQuiet =
             known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)
             && !startUps.isStartingUp(app) && !world.isLeftAwake(app) && !known.hooks.isRunning
-            && known.policy.suspension == .yes
+            && known.policy.effectiveSuspension == .yes
         let isIdle = isQuiet && known.policy.role == .worker
         apps[app].quietSince = isQuiet && !isIdle ? apps[app].quietSince ?? now : nil
         if !isIdle {
@@ -317,7 +317,7 @@ struct IdlenessChecker {
         for app in apps.indices {
             let policy = model.apps[app].policy
             // A hook may run when the time is over (L57).
-            if policy.suspension == .yes, policy.hooks.isEmpty { checkStay(app, model, now, &findings) }
+            if policy.effectiveSuspension == .yes, policy.hooks.isEmpty { checkStay(app, model, now, &findings) }
             guard let since = apps[app].since, let run = model.apps[app].run.flatMap({ world.index(of: $0) }) else {
                 continue
             }

@@ -317,9 +317,10 @@ struct JetsamChecker {
         }
     }
 
-    /// Suspended before background before inactive before active.
+    /// Suspended before background before inactive before active. One that others depend on is no candidate.
     private func group(_ app: Int, _ known: AppModel) -> Int? {
         switch known.phase {
+        case _ where known.policy.isEssential: nil
         case .unknown, .notRunning, .ending, .past: nil
         case .suspended: 0
         case .terminating: 1

@@ -166,7 +166,7 @@ struct ProcessorChecker {
             apps[app].awakeSince = now
             apps[app].lateness = world.pastLateness
         }
-        if known.policy.suspension == .dryRun { apps[app].isExempt = true }
+        if known.policy.effectiveSuspension == .dryRun { apps[app].isExempt = true }
         if let verdict, verdict.app == app, !apps[app].isExempt { verify(verdict, known, &findings) }
         guard let run = known.run.flatMap({ world.index(of: $0) }), known.phase != .ending else { return }
         findings.check(

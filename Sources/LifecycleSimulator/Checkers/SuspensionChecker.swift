@@ -118,7 +118,7 @@ struct SuspensionChecker {
             apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app), .suspendedHasNoAssertion,
             "\(known.id) is frozen with an open assertion: tasks \(apps[app].tasks.keys.sorted())")
         findings.check(
-            known.policy.suspension == .yes, .dryRunFreezesNothing,
+            known.policy.effectiveSuspension == .yes, .dryRunFreezesNothing,
             "\(known.id) is frozen with Suspend=\(known.policy.suspension.rawValue)")
         findings.check(
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
@@ -161,7 +161,7 @@ struct SuspensionChecker {
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
             let policy = model.apps[app].policy
-            guard var since = apps[app].since, policy.role != .worker, policy.suspension == .yes else { continue }
+            guard var since = apps[app].since, policy.role != .worker, policy.effectiveSuspension == .yes else { continue }
             since = max(since, apps[app].resumedAt)
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0

@@ -152,7 +152,7 @@ struct UnrequestedTimeChecker {
             && run.map { $0.killedAt == nil && !$0.isEmpty && !$0.isFreezeStuck } ?? false
         // A worker works for others, and an app that cannot be watched is awake for them.
         // What is never frozen counts for none of it.
-        let isSuspendable = model.apps[app].policy.suspension == .yes
+        let isSuspendable = model.apps[app].policy.effectiveSuspension == .yes
         if model.apps[app].policy.role == .worker || world.isLeftAwake(app) || !isSuspendable { exempt(app, now) }
         guard let limit = model.apps[app].policy.backgroundTimePerHour, now >= apps[app].exemptUntil,
             let stay = Self.longestStay(model.apps[app])

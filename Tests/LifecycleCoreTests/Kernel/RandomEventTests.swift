@@ -71,6 +71,7 @@ struct RandomEventTests {
         policy.jetsamPriority = random.pick([0, 0, 5])
         policy.usesProtectedData = random.isOne(in: 3)
         policy.hidesSnapshot = random.isOne(in: 8)
+        policy.isEssential = random.isOne(in: 12)
         policy.memoryHigh = random.pick([nil, 15 * mebibyte])
         policy.holdsSockets = random.isOne(in: 2)
         policy.connectionWait = random.pick([nil, .seconds(60), .seconds(5), .milliseconds(1)])
