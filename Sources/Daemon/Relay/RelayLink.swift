@@ -24,6 +24,7 @@ final class RelayLink {
     /// A thaw that waits until the relay has returned the terminal.
     private var thaw: (body: () -> Void, timer: Systemd.Timer?)?
     private var context: DaemonContext { run.context }
+    var isConnected: Bool { connection != nil }
 
     /// How long a command may react to the end of its input before it is terminated.
     private static let endOfInput = Duration.milliseconds(200)

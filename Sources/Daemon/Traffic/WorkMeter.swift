@@ -237,6 +237,11 @@ final class WorkMeter {
         }
         var work = RunWork(measurement)
         work.hasSignalTimers = job.isFrozen && !look.findings.signalTimers.isEmpty
+        // Until its relay has found this daemon, nothing would thaw it if the daemon died.
+        if run.relay?.isConnected == false {
+            work.wait = .unwatchedCall
+            work.detail = "its 'greenroomctl run' has not found this daemon yet"
+        }
         run.send(.workMeasured(work))
     }
 

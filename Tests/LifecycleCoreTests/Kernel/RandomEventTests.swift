@@ -49,9 +49,11 @@ struct RandomEventTests {
         #expect(harness.unanswered.isEmpty, "seed \(seed)")
         for app in Self.apps where harness.core.appIDs.contains(id(app)) {
             let state = harness.state(app)!
+            let awake = harness.view(app).awake
             #expect(
-                [.notRunning, .suspended, .active, .inactive].contains(state),
-                "\(app) is \(state), seed \(seed): \(harness.view(app).awake)")
+                [.notRunning, .suspended, .active, .inactive].contains(state)
+                    || state == .background && awake.contains { $0.reason == .neverSuspended },
+                "\(app) is \(state), seed \(seed): \(awake)")
         }
         harness.handle(.shutdownRequested(immediately: false))
         harness.advance(.seconds(60))
