@@ -121,12 +121,12 @@ extension Enclosure {
 package final class LockSearch {
     /// How much of /proc/locks is read, in bytes: some 20,000 locks. The kernel returns no more than a page or so at once.
     private static let longestLocks = 1 << 20
-    private static let lockPiece = 16 * 1024
+    private static let readPiece = 16 * 1024
     /// The most descriptors that are examined.
     static let mostDescriptors = 16_384
     private static let descriptorPiece = 16
 
-    private enum Step { case descriptors, locks, finished }
+    private enum Step { case descriptors, mappings, locks, finished }
 
     private let proc: ProcFS
     private let group: [Int32]
@@ -182,6 +182,9 @@ package final class LockSearch {
             step = isComplete && !(isShared && mayFindWaiters()) ? .finished : .locks
             if step == .finished { finish() }
             return step != .finished
+        case .mappings:
+            if !readMappings() { step = .descriptors }
+            return true
         case .locks:
             if readLocks() { return true }
             step = .finished
@@ -219,7 +222,7 @@ package final class LockSearch {
         do {
             names = try folderEntries(at: "\(proc.root)/\(pid)/fd")[...]
             examined = pid
-            try findMappedResources()
+            if !resources.paths.isEmpty { step = .mappings }
         } catch {
             if error.meansGone { return }
             guard error.errno == EACCES || error.errno == EPERM else { throw error }
@@ -227,9 +230,18 @@ package final class LockSearch {
         }
     }
 
-    private func findMappedResources() throws(SystemError) {
-        guard !resources.paths.isEmpty, let maps = try? proc.read("maps", of: examined) else { return }
-        heldResources.formUnion(mappedPaths(maps).filter { resources.containsHeld($0) })
+    /// The kernel returns whole lines, of up to a page or so at once; a file in a test is cut anywhere.
+    /// - Returns: whether there is more. What cannot be read has no mappings.
+    private func readMappings() -> Bool {
+        guard let piece = nextPiece("\(examined)/maps") else {
+            bytes = []
+            return false
+        }
+        bytes += piece
+        guard let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else { return true }
+        heldResources.formUnion(mappedPaths(bytes[...end]).filter { resources.containsHeld($0) })
+        bytes.removeSubrange(...end)
+        return true
     }
 
     private func examine(_ name: String) throws(SystemError) {
@@ -292,21 +304,24 @@ package final class LockSearch {
 
     /// - Returns: whether there is more. A file that cannot be read has no locks.
     private func readLocks() -> Bool {
-        do {
-            let open: SharedDescriptor
-            if let file {
-                open = file
-            } else {
-                open = SharedDescriptor(try openFile("\(proc.root)/locks", O_RDONLY | O_NOCTTY, in: nil))
-                file = open
-            }
-            let number = open.raw
-            let piece = try readBuffer(Self.lockPiece, "read", nil) { Glibc.read(number, $0, Self.lockPiece) }
-            bytes += piece
-            if !piece.isEmpty, bytes.count < Self.longestLocks { return true }
-        } catch {}
+        guard let piece = nextPiece("locks") else { return false }
+        bytes += piece
+        if bytes.count < Self.longestLocks { return true }
         file = nil
         return false
+    }
+
+    /// The next bytes of a file of /proc; `nil`: its end, or it cannot be read.
+    private func nextPiece(_ name: String) -> [UInt8]? {
+        do {
+            let open = try file ?? SharedDescriptor(try openFile("\(proc.root)/\(name)", O_RDONLY | O_NOCTTY, in: nil))
+            file = open
+            let number = open.raw
+            let piece = try readBuffer(Self.readPiece, "read", nil) { Glibc.read(number, $0, Self.readPiece) }
+            if !piece.isEmpty { return piece }
+        } catch {}
+        file = nil
+        return nil
     }
 
     /// What the daemon could not examine counts.

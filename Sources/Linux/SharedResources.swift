@@ -23,16 +23,27 @@ package struct SharedResources: Hashable, Sendable {
     private static func match(_ path: String, _ patterns: [String]) -> Bool {
         if patterns.isEmpty { return false }
         let name = path.hasSuffix(deleted) ? String(path.dropLast(deleted.count)) : path
-        return patterns.contains { fnmatch($0, name, FNM_PATHNAME) == 0 }
+        let isCommon = isCommonDevice(name)
+        return patterns.contains { $0 == name || !isCommon && fnmatch($0, name, FNM_PATHNAME) == 0 }
     }
+
+    /// Most programs have such a device open, and keep no other from it: a wildcard does not name it.
+    private static func isCommonDevice(_ path: String) -> Bool {
+        commonDevices.contains(path) || path.hasPrefix("/dev/pts/")
+    }
+
+    private static let commonDevices: Set<String> = [
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
+    ]
 
     private static let deleted = " (deleted)"
 }
 
-/// The paths of files that a process has mapped, from /proc/PID/maps (proc_pid_maps(5)): a device can be used without a descriptor.
-func mappedPaths(_ bytes: [UInt8]) -> [String] {
+/// The paths of files that a process has mapped, from lines of /proc/PID/maps (proc_pid_maps(5)): a device can be used without a
+/// descriptor.
+func mappedPaths(_ bytes: some Collection<UInt8>) -> [String] {
     var paths: [String] = []
-    var scanner = ByteScanner(bytes)
+    var scanner = ByteScanner(Array(bytes))
     while let line = scanner.line() {
         var words = ByteScanner(line)
         // The addresses, the rights, the offset, the device and the inode. The path may contain spaces.

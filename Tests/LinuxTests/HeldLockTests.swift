@@ -103,6 +103,40 @@ struct HeldLockTests {
         #expect(try held("", locked) == nil)
     }
 
+    @Test("a wildcard names no device that most programs have open (L43)")
+    func commonDevices() {
+        let common = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts/3"]
+        let wildcards = SharedResources(paths: ["/dev/*", "/dev/pts/*"])
+        for path in common {
+            #expect(!wildcards.containsHeld(path), "\(path)")
+            #expect(SharedResources(paths: [path]).containsHeld(path), "\(path)")
+        }
+        #expect(wildcards.containsHeld("/dev/video0"))
+    }
+
+    @Test("a mapping among thousands is found, in pieces of bounded size (L43)")
+    func manyMappings() throws {
+        let scratch = try Scratch()
+        let line = "7f0000000000-7f0000001000 r--p 00000000 08:01 1234                       /usr/lib/other.so\n"
+        let camera = "7f0000002000-7f0000003000 rw-s 00000000 00:05 77                         /dev/video 0\n"
+        let lines = String(repeating: line, count: 2000)
+        for (pid, text) in [(7, lines + camera + lines), (8, lines), (9, camera)] {
+            try createDirectories(at: "\(scratch.path)/\(pid)/fd")
+            try replaceFile(at: "\(scratch.path)/\(pid)/maps", with: Array(text.utf8))
+        }
+        func held(_ pids: Int32...) throws -> (HeldLocks?, steps: Int) {
+            let search = LockSearch(ProcFS(root: scratch.path), pids, SharedResources(paths: ["/dev/video*"]))
+            var steps = 1
+            while try search.advance() { steps += 1 }
+            return (search.held, steps)
+        }
+        let expected = HeldLocks(count: 1, isResource: true, file: "/dev/video 0")
+        #expect(try held(7, 8).0 == expected)
+        #expect(try held(8, 9).0 == expected)
+        #expect(try held(8).0 == nil)
+        #expect(try held(8).steps > 10)
+    }
+
     @Test("a process holds a lock of flock, fcntl, or of its descriptor", .enabled(if: hasPython))
     func held() throws {
         let scratch = try Scratch()
