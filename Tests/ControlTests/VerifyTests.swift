@@ -124,12 +124,12 @@ struct VerifyTests {
         let program = try folder.write("bin/photos", "")
         chmod(program, 0o755)
         chmod(folder.path + "/bin", 0o777)
-        let text = "[App]\nExecStart=\(program)\nUser=nobody\n"
+        let text = "[App]\nExecStart=\(program)\nUser=daemon\n"
         let app = try folder.write("photos.app", text)
         let outcome = try verify("--system", app)
         #expect(
             outcome.output
-                == "\(app):2:1: warning: ExecStart=: nobody can write \(folder.path)/bin, and so change the program; expected files "
+                == "\(app):2:1: warning: ExecStart=: daemon can write \(folder.path)/bin, and so change the program; expected files "
                 + "of another user, or ReadOnlyProgram=yes\n")
         try folder.write("photos.app", text + "[Lifecycle]\nReadOnlyProgram=yes\n")
         #expect(try verify("--system", app).output == "\(app): OK\n")
@@ -142,7 +142,7 @@ struct VerifyTests {
         chmod(folder.path + "/bin", 0o755)
         #expect(try verify("--system", app).output == "\(app): OK\n")
         chmod(program, 0o757)
-        #expect(try verify("--system", app).output.contains("nobody can write \(program), "))
+        #expect(try verify("--system", app).output.contains("daemon can write \(program), "))
     }
 
     @Test("a program with another digest than that of the manifest is a warning (L10)")
