@@ -134,6 +134,7 @@ struct CoreModel {
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
             .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
             .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run), .runHook(let run, _, _),
+            .watchGPU(let run, _),
             .killHook(let run, _), .reclaim(let run, _, _), .stopReclaim(let run):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
@@ -347,9 +348,9 @@ struct CoreModel {
             apps[app].phase = .unknown
             apps[app].wakes.discard(hasRun: false)
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
-            .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch,
-            .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
-            .rejectConnections, .scheduleTimers, .subscribe, .finish:
+            .watchGPU, .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn,
+            .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep, .watchSockets,
+            .stopWatchingSockets, .rejectConnections, .scheduleTimers, .subscribe, .finish:
             break
         }
     }

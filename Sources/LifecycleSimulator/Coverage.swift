@@ -17,7 +17,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
-    case processorMeasured, socketsReady, timer, observed
+    case processorMeasured, gpuUsed, socketsReady, timer, observed
     case attached, terminationAnswered, idleHinted, snapshotTaken, open
     case hookEnded
     case sceneBegan, sceneEnded, activateScene, backgroundScene
@@ -90,6 +90,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .workMeasured: self = .workMeasured
         case .notificationDelayed: self = .notificationDelayed
         case .processorMeasured: self = .processorMeasured
+        case .gpuUsed: self = .gpuUsed
         case .attached: self = .attached
         case .terminationAnswered: self = .terminationAnswered
         case .idleHinted: self = .idleHinted

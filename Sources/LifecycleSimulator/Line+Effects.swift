@@ -50,7 +50,7 @@ extension Line {
             add(id.name)
         case .reclaim, .stopReclaim: addReclaim(effect, app?.name ?? "?")
         case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
-        case .measureProcessor, .limitProcessor: addProcessor(effect, app?.name ?? "?")
+        case .measureProcessor, .limitProcessor, .watchGPU: addProcessor(effect, app?.name ?? "?")
         case .runHook, .killHook: addHook(effect, app?.name ?? "?")
         case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
             .setOOMClass, .deliver, .warn:

@@ -112,13 +112,12 @@ extension Line {
         case .thawed(let attempt):
             add(" thawed, attempt ")
             add(attempt)
-        case .freezeLost(let attempt):
-            add(" was continued by others, attempt ")
-            add(attempt)
+        case .freezeLost(let attempt): add(" was continued by others, attempt \(attempt)")
         case .inspected(let inspection): add(inspection)
         case .activityMeasured(let activity): add(activity)
         case .locksFound, .inputWatched, .inputArrived, .workMeasured: addTraffic(event)
         case .processorMeasured(let used, let waited): addProcessor(used, waited)
+        case .gpuUsed(let time): add(" has used a GPU for ", time)
         case .exited(let status, _, let memory, let remaining):
             add(" exited ")
             add(status)
@@ -299,6 +298,8 @@ extension Line {
         if policy.isEssential { add(", Essential=yes") }
         if policy.exitsOnSuspend { add(", exits on suspend") }
         if policy.hidesSnapshot { add(", hides its snapshot") }
+        if policy.waitsForRelease { add(", stays awake for locks") }
+        if policy.forbidsBackgroundGPU { add(", uses no GPU in the background") }
         add(", modes ")
         add(policy.backgroundModes.rawValue)
         add(", priority ")

@@ -14,6 +14,9 @@ extension Line {
         case .measureProcessor:
             add("measure the processor time of ")
             add(app)
+        case .watchGPU(_, let begins):
+            add(begins ? "watch the use of GPUs by " : "end the watch of the use of GPUs by ")
+            add(app)
         case .limitProcessor(_, let limit):
             add(limit == nil ? "end the limit of the processor time of " : "limit the processor time of ")
             add(app)

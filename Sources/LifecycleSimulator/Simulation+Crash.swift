@@ -106,7 +106,7 @@ extension World {
         case .inspected, .activityMeasured, .frozen, .footprintMeasured, .sizeMeasured, .thawed, .reclaimed,
             .locksFound,
             .inputWatched,
-            .inputArrived, .workMeasured, .processorMeasured:
+            .inputArrived, .workMeasured, .processorMeasured, .gpuUsed:
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .modeBegan, .modeEnded, .timeoutExtended,
             .wakeCompleted, .heartbeat,
@@ -147,7 +147,7 @@ extension World {
             return true
         // The watch was lost, and the measurement too.
         case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .measureSize,
-            .reclaim, .stopReclaim:
+            .watchGPU, .reclaim, .stopReclaim:
             return false
         case .runHook(let id, _, let number):
             guard let run = index(of: id) else { return false }

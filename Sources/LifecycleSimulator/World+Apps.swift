@@ -324,7 +324,8 @@ extension RunEvent {
             .stopping,
             .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured, .attached, .terminationAnswered, .idleHinted, .snapshotTaken, .hookEnded, .scene:
+            .processorMeasured, .gpuUsed, .attached, .terminationAnswered, .idleHinted, .snapshotTaken, .hookEnded,
+            .scene:
             nil
         }
     }

@@ -18,6 +18,7 @@ extension World {
             .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
             .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
             .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _), .measureSize(let id),
+            .watchGPU(let id, _),
             .runHook(let id, _, _), .killHook(let id, _), .reclaim(let id, _, _), .stopReclaim(let id):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run)
@@ -72,7 +73,7 @@ extension World {
             .measureSize where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
         case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .watchInput,
-            .measureWork, .measureProcessor, .limitProcessor, .measureSize:
+            .measureWork, .measureProcessor, .limitProcessor, .measureSize, .watchGPU:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
         case .warn, .stopWatchingInput, .reclaim, .stopReclaim, .spawn, .recordLaunch, .writeReceipt,
@@ -133,7 +134,8 @@ extension World {
             deliver(.run(runs[run].id, sizes), after: footprintRandom.within(1 * .millisecond...500 * .millisecond))
         case .kill: kill(run)
         case .runHook(_, let hook, let number): runHook(hook, number, of: run)
-        case .killHook: break
+        // No app of the simulation is forbidden to use a GPU.
+        case .killHook, .watchGPU: break
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
         case .setOOMClass(_, let oomClass): runs[run].oomClass = oomClass

@@ -5,7 +5,8 @@ extension AppManifest {
     /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
     static func settings(memory: UInt64?, _ specifiers: Specifiers) -> [Setting<AppManifest>] {
         programSettings(specifiers) + accountSettings(specifiers) + directorySettings(specifiers) + limitSettings
-            + notificationSettings(specifiers) + lifecycleSettings + hookSettings(specifiers) + [releases(specifiers)]
+            + notificationSettings(specifiers) + lifecycleSettings + hookSettings(specifiers)
+            + releaseSettings(specifiers)
             + programFileSettings
             + idleSettings
             + processorSettings + signalSettings

@@ -1,3 +1,5 @@
+import LifecycleCore
+
 /// `Releases=`: what an app has to let go of before it is suspended (L43).
 package enum Release {
     /// Before a path: a lock on the file counts, and not that it is open.
@@ -13,7 +15,19 @@ package enum Release {
 }
 
 extension AppManifest {
-    static func releases(_ specifiers: Specifiers) -> Setting<AppManifest> {
+    static func releaseSettings(_ specifiers: Specifiers) -> [Setting<AppManifest>] {
+        [
+            releases(specifiers),
+            .value("Lifecycle", "ReleasesAction", "kill or wait", \.policy.waitsForRelease) {
+                ["kill": false, "wait": true][$0]
+            },
+            .value("Lifecycle", "BackgroundGPU", "yes or no", \.policy.forbidsBackgroundGPU) {
+                parseBoolean($0).map { !$0 }
+            },
+        ]
+    }
+
+    private static func releases(_ specifiers: Specifiers) -> Setting<AppManifest> {
         .list(
             "Lifecycle", "Releases", "normalized absolute paths, with wildcards, each with lock: before it or not",
             \.releases, maximum: Release.maximumCount, specifiers

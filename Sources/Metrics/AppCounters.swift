@@ -59,6 +59,7 @@ enum LabelWords {
         case ("lifecycle", "0xdead10cc"): "heldLock"
         case ("user", "0xdeadfa11"): "removed"
         case ("resource", "0xc51bad01"): "backgroundCPU"
+        case ("resource", "0xbad69000"): "backgroundGPU"
         case ("jetsam", "1"): "jetsam"
         case ("jetsam", "7"): "memoryLimit"
         case ("exit", _), ("signal", _), ("", _): nil

@@ -156,6 +156,7 @@ extension Session {
         case ("lifecycle", "0xbada5e47"): "too many background tasks"
         case ("user", "0xdeadfa11"): "removed by the user"
         case ("resource", "0xc51bad01"): "exceeded the background CPU limit"
+        case ("resource", "0xbad69000"): "used a GPU in the background"
         case ("jetsam", "1"): "killed to free memory"
         case ("jetsam", "7"): "exceeded its own memory limit"
         default: nil

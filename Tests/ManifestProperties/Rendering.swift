@@ -104,6 +104,8 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         "Notices=\(manifest.notices.rawValue)", "ReadOnlyProgram=\(manifest.readOnlyProgram ? "true" : "false")",
         "SceneRoles=\(manifest.sceneRoles.map(\.rawValue).sorted().joined(separator: " "))",
         "Releases=\(manifest.releases.joined(separator: " "))",
+        "ReleasesAction=\(policy.waitsForRelease ? "wait" : "kill")",
+        "BackgroundGPU=\(policy.forbidsBackgroundGPU ? "no" : "yes")",
         "IdleCPU=\(policy.idleProcessorShare / 10).\(policy.idleProcessorShare % 10)%",
         "BackgroundCPU=\(policy.backgroundCPU?.rawValue ?? "")",
         "BackgroundCPULimit=\(policy.backgroundCPULimit / 10)%",

@@ -52,6 +52,13 @@ struct DropInTests {
         #expect(try read(text, emptied).manifest == defaults)
     }
 
+    private func setProgram(of full: inout AppManifest) {
+        // Not in /, which ReadOnlyProgram= refuses.
+        full.exec = ["/bin/a"]
+        full.readOnlyProgram = true
+        full.programDigest = "sha256:" + String(repeating: "0a", count: 32)
+    }
+
     private func setHooks(of full: inout AppManifest) {
         for kind in HookKind.allCases {
             full.hooks[kind] = [Command(words: ["/h"])]
@@ -103,14 +110,15 @@ struct DropInTests {
         full.keepsSnapshot = true
         full.notices = .alert
         full.sceneRoles = [.panel]
+        full.policy.waitsForRelease = true
+        full.policy.forbidsBackgroundGPU = true
         full.releases = ["/dev/video0", "lock:/var/lib/db"]
     }
 
     /// A manifest in which no setting has its default value.
     private func fullManifest() throws -> AppManifest {
         var full = AppManifest(id: try #require(AppID("a")))
-        // Not in /, which ReadOnlyProgram= refuses.
-        full.exec = ["/bin/a"]
+        setProgram(of: &full)
         full.name = "Full"
         full.windowAppID = "org.full"
         full.policy.isEssential = true
@@ -141,8 +149,6 @@ struct DropInTests {
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1
         full.noNewPrivileges = true
-        full.readOnlyProgram = true
-        full.programDigest = "sha256:" + String(repeating: "0a", count: 32)
         full.urlSchemes = ["mailto", "x-photos"]
         full.notifyAccess = .main
         full.signals.terminate = 2

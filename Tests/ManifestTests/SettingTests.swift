@@ -73,6 +73,12 @@ struct SettingTests {
         for wrong in ["video0", "lock:", "lock:db", "/", "/a/../b", "/" + String(repeating: "a", count: 256)] {
             try expectRefused("Lifecycle", "Releases", wrong)
         }
+        #expect(try accepted("Lifecycle", "ReleasesAction=wait").policy.waitsForRelease)
+        #expect(try !accepted("Lifecycle", "ReleasesAction=wait", "ReleasesAction=kill").policy.waitsForRelease)
+        try expectRefused("Lifecycle", "ReleasesAction", "stop", "kill or wait")
+        #expect(try accepted("Lifecycle", "BackgroundGPU=no").policy.forbidsBackgroundGPU)
+        #expect(try !accepted("Lifecycle", "BackgroundGPU=yes").policy.forbidsBackgroundGPU)
+        try expectRefused("Lifecycle", "BackgroundGPU", "perhaps", "yes or no")
         #expect(try accepted("Lifecycle", "SnapshotPersistent=yes").keepsSnapshot)
         for style in NoticeStyle.allCases {
             #expect(try accepted("Lifecycle", "Notices=\(style.rawValue)").notices == style)

@@ -44,6 +44,7 @@ final class EffectPerformer: EffectPerforming {
         case .measureWork(let run, let kind): runs[run]?.measureWork(kind)
         case .measureProcessor(let run): runs[run]?.measureProcessor()
         case .limitProcessor(let run, let limit): runs[run]?.limitProcessor(limit)
+        case .watchGPU(let run, let begins): runs[run]?.watchGPU(begins)
         case .measureSize(let run): context.footprints.measure(run)
         case .reclaim(let run, let attempt, let bytes): context.reclaimer.begin(run, attempt: attempt, bytes: bytes)
         case .stopReclaim(let run): context.reclaimer.stop(run)

@@ -40,7 +40,8 @@ enum Startup {
                     do { try receipts.write(receipt) } catch { journal.logWarning("\(error)", app: receipt.app) }
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
                 case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .watchInput,
-                    .stopWatchingInput, .measureWork, .measureProcessor, .measureSize, .limitProcessor, .runHook,
+                    .stopWatchingInput, .watchGPU, .measureWork, .measureProcessor, .measureSize, .limitProcessor,
+                    .runHook,
                     .killHook, .reclaim, .stopReclaim, .kill, .throttle, .unthrottle, .setOOMClass, .deliver,
                     .recordLaunch, .dropRestorationState, .identify, .answer,
                     .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,

@@ -45,6 +45,11 @@ extension RunController {
         }
     }
 
+    /// Without a watch nothing is known of its use, and it is not killed for it.
+    func watchGPU(_ begins: Bool) {
+        gpuWatch = begins ? GPUWatch(self, context) : nil
+    }
+
     private var listenerSearch: ListenerSearch {
         guard context.sockets.holdsSockets(app) else { return (try? enclosure.searchListeners()) ?? ListenerSearch() }
         // It has sockets that listen from its first instruction on.

@@ -84,6 +84,8 @@ final class RunController {
     var isContinueLogged = false
     /// The log says that the sockets of a process cannot be examined.
     var areHiddenSocketsLogged = false
+    /// While it runs in the background and may not use a GPU (L43).
+    var gpuWatch: GPUWatch?
     /// The rank of the processes for the kernel's OOM killer (L38).
     var oomClass = OOMClass.active
     /// This daemon has set `oom_score_adj` of the processes.
@@ -318,6 +320,7 @@ final class RunController {
         relay?.dropThaw()
         transport.discard()
         hook?.dropRest()
+        gpuWatch = nil
         context.steps.begin(.kill, of: app)
         // A main process that has left the group is killed too.
         if process != nil || isPopulated { killGroup() }
@@ -355,6 +358,7 @@ final class RunController {
         if case .removed = end { return }
         end = .removed
         stopWatchingInput(isOver: true)
+        gpuWatch = nil
         context.runs.remove(self)
         context.protection.remove(id)
         removeRecord()

@@ -136,6 +136,11 @@ package struct AppPolicy: Hashable, Sendable {
     /// L18: no snapshot is asked for, and none is given to clients (`SnapshotPrivacy=hidden`).
     package var hidesSnapshot = false
     package var backgroundModes: BackgroundModes = []
+    /// L43: an app that takes part and holds a file lock, or what `Releases=` names, stays awake for it, with a bound, and is not killed
+    /// (`ReleasesAction=wait`).
+    package var waitsForRelease = false
+    /// L43: it is killed if it uses a GPU in the background (`BackgroundGPU=no`).
+    package var forbidsBackgroundGPU = false
     /// L57: the hooks that have commands. They and their order are the daemon's.
     package var hooks: HookKinds = []
 

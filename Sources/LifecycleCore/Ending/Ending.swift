@@ -102,6 +102,8 @@ enum KillCause: Hashable, Sendable {
     case heldLocks(FileLocks)
     /// It used more processor time in the background than it may (L44).
     case overProcessorLimit(BackgroundUse)
+    /// It used a GPU in the background, which its manifest forbids (L43); zero: it is not known for how long.
+    case usedGPU(Duration)
 }
 
 /// Why jetsam did not wait.

@@ -193,7 +193,7 @@ extension LifecycleCore {
         case .ending(let ending):
             switch ending.cause {
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .overMemoryLimit, .heldLocks,
-                .overProcessorLimit:
+                .overProcessorLimit, .usedGPU:
                 return true
             // All processes ended before the exit status of the main process was known.
             case nil: return ending.termination.map { $0 == .selfInitiated } ?? true

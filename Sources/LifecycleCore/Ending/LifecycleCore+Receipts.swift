@@ -163,7 +163,7 @@ private struct Verdict {
         self.init(killedBy: cause, from: from)
         switch cause {
         case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit,
-            .heldLocks, .overProcessorLimit:
+            .heldLocks, .overProcessorLimit, .usedGPU:
             failure = .failed
         case .removed, .terminationAnswered, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: break
         }
@@ -198,6 +198,11 @@ private struct Verdict {
             self.init(
                 .resource, Receipt.Code.backgroundCPU,
                 "Killed: used \(use.amount) in the background; the limit is \(use.limitText) (BackgroundCPULimit=).")
+        case .usedGPU(let time):
+            self.init(
+                .resource, Receipt.Code.backgroundGPU,
+                "Killed: used a GPU\(time > .zero ? " for \(time.timeSpan)" : "") in the background (BackgroundGPU=no)."
+            )
         case .removed: self.init(.user, Receipt.Code.removedByUser, "Killed: removed by the user.")
         case .terminatedWithoutNotice:
             self.init(
@@ -206,8 +211,7 @@ private struct Verdict {
                     ? "Killed while suspended: terminated on request."
                     : "Killed without notice: terminated on request.")
         case .unloaded:
-            self.init(
-                .exit, Receipt.Code.exited, "Killed while suspended: it was idle for UnloadAfterSec=.")
+            self.init(.exit, Receipt.Code.exited, "Killed while suspended: it was idle for UnloadAfterSec=.")
         case .shutdown:
             self.init(
                 .exit, Receipt.Code.exited,

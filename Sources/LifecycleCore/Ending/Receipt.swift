@@ -28,6 +28,7 @@ package struct Receipt: Hashable, Sendable {
         package static let heldLock: UInt32 = 0xdead_10cc
         package static let removedByUser: UInt32 = 0xdead_fa11
         package static let backgroundCPU: UInt32 = 0xc51b_ad01
+        package static let backgroundGPU: UInt32 = 0xbad6_9000
     }
 
     /// The deadline that counted at the end, and how much of it was used.

@@ -117,7 +117,7 @@ extension StateReason {
         case .interruptionEnded: .interruptionEnded
         case .launched, .requested, .displaced, .interrupted, .idle, .woken, .ended, .jetsam, .taskBegan,
             .missedDeadline, .tooManyTasks, .exitsOnSuspend, .shutdown, .continued, .sleep, .locked, .awoke, .unlocked,
-            .cpuLimit, .unloaded, .timer:
+            .cpuLimit, .gpuUsed, .unloaded, .timer:
             .return
         }
     }

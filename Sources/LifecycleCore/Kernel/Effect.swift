@@ -25,6 +25,9 @@ package enum Effect: Hashable, Sendable {
     case measureProcessor(RunID)
     /// Limits the processor time of a run to so many thousandths of one processor (L44); `nil`: ends that.
     case limitProcessor(RunID, Int?)
+    /// Begins or ends to watch whether the run uses a GPU (L43). What it has used before does not count. → `gpuUsed`, at each look that
+    /// finds some.
+    case watchGPU(RunID, Bool)
     /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
     case kill(RunID)
     /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
@@ -262,6 +265,8 @@ package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case locked, awoke, unlocked
     /// L44.
     case cpuLimit
+    /// It used a GPU in the background (L43).
+    case gpuUsed
     /// `UnloadAfterSec=`: it was suspended for so long that it is ended.
     case unloaded
     /// A timer of it was due (L51).

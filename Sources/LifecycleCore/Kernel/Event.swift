@@ -109,6 +109,8 @@ package enum RunEvent: Hashable, Sendable {
     case workMeasured(RunWork)
     /// Since its launch the run has used so much processor time, and was ready to run for so long without a processor (L44).
     case processorMeasured(used: Duration, waited: Duration)
+    /// Processes of the run have used a GPU since the watch began (L43), for so long; zero: the driver does not say for how long.
+    case gpuUsed(Duration)
     /// The commands of the hook with this number ended, or the next daemon cannot find out how.
     case hookEnded(number: Int, HookOutcome)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a

@@ -45,7 +45,9 @@ extension LifecycleCore {
             beginWatch(index)
             if suspended.look != nil { effects.append(.measureWork(id, .full)) }
         // The dead daemon's measurement does not arrive any more.
-        case .background(let background)?: if background.look?.isAsked ?? false { lookIsDue(index, now) }
+        case .background(let background)?:
+            if background.look?.isAsked ?? false { lookIsDue(index, now) }
+            if self[run: index].isGPUWatched { effects.append(.watchGPU(id, true)) }
         case .launching, .foreground, .enteringBackground, .terminating: break
         }
         // This daemon may have rights, or descriptors, that the one before did not have. One attempt shows it.

@@ -153,6 +153,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .inputArrived(let attempt, let input): inputArrived(index, attempt, input, now)
         case .workMeasured(let work): workMeasured(index, work, now)
         case .processorMeasured(let used, let waited): processorMeasured(index, used, waited, now)
+        case .gpuUsed(let time): gpuUsed(index, time, now)
         case .hookEnded(let number, let outcome): hookEnded(index, number, outcome, now)
         case .exited(let status, let cpu, let memory, let remaining):
             exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
@@ -212,6 +213,7 @@ package struct LifecycleCore: Hashable, Sendable {
             countUnrequestedTime(index, now)
             followWork(index, now)
             followProcessorUse(index, now)
+            followGPU(index)
             followSockets(index, now)
             followSubscription(index)
             followScenes(index)

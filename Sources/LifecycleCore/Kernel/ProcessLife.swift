@@ -177,6 +177,8 @@ struct Run: Hashable, Sendable {
     @Rare var snapshotDue: Instant? = nil
     /// What it uses of the processors in the background (L44).
     var processor = ProcessorWatch()
+    /// It is watched whether it uses a GPU (L43).
+    var isGPUWatched = false
     /// `nil`: none has run, and the app did not sleep, as its hooks see it (L57).
     @Rare var hooks: Hooks? = nil
     /// Its scenes, the one activated last at the end; `nil`: `main` alone, in the state of the app (L34).

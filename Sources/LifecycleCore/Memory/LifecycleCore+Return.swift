@@ -238,7 +238,7 @@ extension ProcessLife {
             case nil: return ending.termination?.isJetsam ?? false
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .removed, .terminatedWithoutNotice,
                 .unloaded, .shutdown, .terminationIgnored, .terminationAnswered, .overMemoryLimit, .heldLocks,
-                .overProcessorLimit:
+                .overProcessorLimit, .usedGPU:
                 return false
             }
         }

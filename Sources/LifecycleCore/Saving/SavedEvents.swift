@@ -104,6 +104,7 @@ extension RunEvent: SavedUnion {
         case .terminationAnswered: writer.put(case: 51)
         case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
         case .snapshotTaken: writer.put(case: 140)
+        case .gpuUsed(let time): writer.put(case: 150, time)
         case .heartbeatTimeChanged(let time): writer.put(case: 62, time)
         case .hookEnded(let number, let outcome): writer.put(case: 80, number, outcome)
         case .reclaimed(let attempt, let bytes): writer.put(case: 110, attempt, SavedSize(bytes))
@@ -156,6 +157,7 @@ extension RunEvent: SavedUnion {
         case 51: self = .terminationAnswered
         case 52: self = .idleHinted(try values.next())
         case 140: self = .snapshotTaken
+        case 150: self = .gpuUsed(try values.next())
         case 60:
             self = .frozen(
                 attempt: try values.next(), memory: try values.nextSize(), uncertainty: try values.nextSize())

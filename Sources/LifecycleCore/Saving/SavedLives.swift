@@ -356,6 +356,7 @@ extension KillCause: SavedUnion {
         case .heldLocks(let locks): writer.put(case: 12, locks)
         case .overProcessorLimit(let use): writer.put(case: 13, use)
         case .unloaded: writer.put(case: 14)
+        case .usedGPU(let time): writer.put(case: 150, time)
         case .terminationAnswered(let cause, nil): writer.put(case: 20, cause)
         case .terminationAnswered(let cause, let use?): writer.put(case: 21, cause, use)
         }
@@ -382,6 +383,7 @@ extension KillCause: SavedUnion {
         case 12: self = .heldLocks(try values.next())
         case 13: self = .overProcessorLimit(try values.next())
         case 14: self = .unloaded
+        case 150: self = .usedGPU(try values.next())
         case 20: self = .terminationAnswered(try values.next(), nil)
         case 21:
             let (cause, use): (TerminationCause, Receipt.DeadlineUse) = (try values.next(), try values.next())

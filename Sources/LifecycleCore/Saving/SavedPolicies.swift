@@ -75,6 +75,8 @@ extension AppPolicy: SavedRecord {
         try coder.field(80, &notifications, unless: [])
         try coder.field(100, &reclaim, unless: .automatic)
         try coder.flag(130, &hidesSnapshot)
+        try coder.flag(140, &waitsForRelease)
+        try coder.flag(150, &forbidsBackgroundGPU)
         try coder.flag(170, &isEssential)
     }
 }

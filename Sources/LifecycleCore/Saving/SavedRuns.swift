@@ -204,6 +204,7 @@ extension Run: SavedRecord {
         try coder.list(60, &scenes, upTo: LifecycleCore.maximumScenes)
         self.scenes = scenes.isEmpty ? nil : scenes
         try coder.optional(70, &snapshotDue)
+        try coder.flag(80, &isGPUWatched)
     }
 
     package var fault: String? {

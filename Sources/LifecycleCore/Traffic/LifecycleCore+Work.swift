@@ -297,7 +297,9 @@ extension LifecycleCore {
     mutating func locksFound(_ index: Int, _ attempt: Int, _ locks: FileLocks, _ now: Instant) {
         guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
         // It was notified that it is in the background, and kept them. Shared locks keep programs from writing only.
-        if self[run: index].takesPart, !locks.isShared { return kill(index, .heldLocks(locks), .idle, now) }
+        if self[run: index].takesPart, !locks.isShared, !apps[index].policy.waitsForRelease {
+            return kill(index, .heldLocks(locks), .idle, now)
+        }
         let before = self[run: index].lockHold
         var hold = before ?? LockHold(since: now, attempt: attempt, retryAt: now, locks: locks)
         let isOver = now - hold.since >= Self.longestLockHold

@@ -143,7 +143,7 @@ struct DeadlineChecker {
             .subscribe,
             .finish,
             .watchInput,
-            .stopWatchingInput, .measureWork, .measureProcessor, .measureSize, .reclaim, .stopReclaim,
+            .stopWatchingInput, .watchGPU, .measureWork, .measureProcessor, .measureSize, .reclaim, .stopReclaim,
             .limitProcessor, .runHook, .killHook:
             return
         }

@@ -92,7 +92,7 @@ struct IdlenessChecker {
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         // What comes from an app or a user may begin or end what keeps the app awake; its measurement does not.
         case .run(_, .workMeasured), .run(_, .inspected), .run(_, .footprintMeasured), .run(_, .sizeMeasured),
-            .run(_, .processorMeasured):
+            .run(_, .processorMeasured), .run(_, .gpuUsed):
             break
         case .run, .registered, .unregistered, .requested: apps[app].lastLook = nil
         default: break
@@ -102,7 +102,7 @@ struct IdlenessChecker {
     private mutating func recordHint(_ event: Event, of app: Int, _ model: CoreModel, at now: Microseconds) {
         switch event {
         case .run(_, .workMeasured), .run(_, .inspected), .run(_, .footprintMeasured), .run(_, .sizeMeasured),
-            .run(_, .processorMeasured):
+            .run(_, .processorMeasured), .run(_, .gpuUsed):
             break
         case .run(let run, .idleHinted(true)): if model.apps[app].run == run { apps[app].hintedAt = now }
         default: apps[app].hintedAt = nil

@@ -195,7 +195,8 @@ extension MemorySimulation {
             guard let app = appsByRun[run], processes[app]?.isFrozen == true else { return }
             reclaiming = Reclaiming(app: app, run: run, attempt: attempt, left: Int(bytes))
         case .stopReclaim(let run): if reclaiming?.run == run { reclaiming = nil }
-        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
+        case .stopWatchingInput, .watchGPU, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver,
+            .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn, .runHook, .killHook,
             .report, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,

@@ -47,7 +47,8 @@ extension TimerSimulation {
                 needsPlan.insert(index)
             }
             return []
-        case .stopWatchingInput, .reclaim, .stopReclaim, .throttle, .unthrottle, .limitProcessor, .setOOMClass,
+        case .stopWatchingInput, .watchGPU, .reclaim, .stopReclaim, .throttle, .unthrottle, .limitProcessor,
+            .setOOMClass,
             .deliver, .recordLaunch,
             .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .killHook, .report, .allowSleep,
             .watchSockets,

@@ -139,6 +139,9 @@ struct InvariantChecker {
             .setOOMClass(let run, _), .measureSize(let run), .warn(let run, _):
             _ = handleEverything(run, effect)
         case .throttle(let run), .unthrottle(let run): recordWeights(effect, of: run)
+        case .watchGPU(let run, let begins):
+            guard let known = handleEverything(run, effect) else { return }
+            if begins, states[known.app] != .background { fail("\(effect) in \(states[known.app] as Any)") }
         case .measureProcessor(let run):
             guard let known = handleEverything(run, effect) else { return }
             if states[known.app] != .background { fail("\(effect) in \(states[known.app] as Any)") }

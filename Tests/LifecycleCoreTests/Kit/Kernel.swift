@@ -175,7 +175,8 @@ struct Kernel {
         case .removeInstance(let app):
             clients[app] = nil
             return []
-        case .killHook, .stopWatchingInput, .stopReclaim, .throttle, .unthrottle, .limitProcessor, .setOOMClass,
+        case .killHook, .watchGPU, .stopWatchingInput, .stopReclaim, .throttle, .unthrottle, .limitProcessor,
+            .setOOMClass,
             .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .report,
             .allowSleep, .scheduleTimers, .subscribe, .finish:
             return []

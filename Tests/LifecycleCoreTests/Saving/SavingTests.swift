@@ -204,6 +204,7 @@ struct SavingTests {
             .run(run, .notificationDelayed(wake: 17)), .run(run, .hookEnded(number: 3, .refusal)),
             .run(run, .hookEnded(number: 1 << 40, .notStarted("no"))),
             .run(run, .processorMeasured(used: .seconds(61), waited: .milliseconds(7))),
+            .run(run, .gpuUsed(.milliseconds(12))),
             .run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 1)),
             .run(run, .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))), .run(run, .emptied),
         ]

@@ -371,6 +371,19 @@ struct WorkerTests {
         #expect(other.state("web") == .suspended && other.view("web").heldLocks == device)
     }
 
+    @Test("with ReleasesAction=wait an app that takes part stays awake for what it holds, for 60s (L43)")
+    func waits() throws {
+        for locks in [Self.locks, FileLocks(count: 1, file: "/dev/video0", isResource: true)] {
+            let harness = Harness("web") { $0.waitsForRelease = true }
+            harness.behave("web") { $0.locks = locks }
+            harness.launch("web", .background)
+            harness.advance(.seconds(55))
+            #expect(harness.state("web") == .background && harness.killed() == [])
+            harness.advance(.seconds(20))
+            #expect(harness.state("web") == .suspended && harness.view("web").heldLocks == locks)
+        }
+    }
+
     @Test("an app that takes part stays awake with a shared lock that no program waits for, for 60s (L43)")
     func sharedLock() {
         let harness = Harness("web")

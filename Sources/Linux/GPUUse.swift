@@ -1,0 +1,119 @@
+import Glibc
+package import Posix
+
+/// What processes have used of GPUs (Documentation/gpu/drm-usage-stats.rst of the kernel).
+package struct GPUUse: Equatable {
+    /// An engine of a client: an open device, which several descriptors and processes may share.
+    private struct Engine: Hashable {
+        /// `drm-driver`, `drm-pdev` and `drm-client-id`.
+        var client: [String]
+        var name: String
+    }
+
+    /// In ns, or in cycles (`drm-cycles-`) of a driver that counts no time.
+    private var times: [Engine: UInt64] = [:]
+    private var cycles: [Engine: UInt64] = [:]
+
+    /// Adds what /proc/PID/fdinfo/N of a device has: `drm-engine-render:\t123 ns`.
+    /// - Parameter device: tells clients apart whose driver gives them no number.
+    mutating func add(_ info: [UInt8], device: String) {
+        var (driver, bus, number) = ("", device, "")
+        var (foundTimes, foundCycles): ([String: UInt64], [String: UInt64]) = ([:], [:])
+        var scanner = ByteScanner(info)
+        while let line = scanner.line() {
+            guard line.starts(with: "drm-".utf8), let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let key = line[..<colon].text
+            var words = ByteScanner(line[line.index(after: colon)...])
+            guard let word = words.word() else { continue }
+            switch key {
+            case "drm-driver": driver = word.text
+            case "drm-pdev": bus = word.text
+            case "drm-client-id": number = word.text
+            default:
+                guard let value: UInt64 = parseNumber(word) else { continue }
+                if key.hasPrefix("drm-engine-capacity-") { continue }
+                if key.hasPrefix("drm-engine-") { foundTimes[key] = value }
+                if key.hasPrefix("drm-cycles-") { foundCycles[key] = value }
+            }
+        }
+        let client = [driver, bus, number]
+        // A client that was found before has the same numbers, or newer ones.
+        for (name, value) in foundTimes { times[Engine(client: client, name: name)] = value }
+        for (name, value) in foundCycles { cycles[Engine(client: client, name: name)] = value }
+    }
+
+    /// What was used since then; zero: cycles, of which the time is not known; `nil`: nothing. All that a new client has used counts.
+    package func growth(since before: GPUUse) -> Duration? {
+        let time = Self.growth(times, before.times)
+        if time > 0 { return .nanoseconds(Int64(clamping: time)) }
+        return Self.growth(cycles, before.cycles) > 0 ? .zero : nil
+    }
+
+    private static func growth(_ now: [Engine: UInt64], _ before: [Engine: UInt64]) -> UInt64 {
+        var sum: UInt64 = 0
+        for (engine, value) in now {
+            let old = before[engine] ?? 0
+            if value > old { sum = sum.addingReportingOverflow(value - old).partialValue }
+        }
+        return sum
+    }
+}
+
+/// Reads what processes have used of GPUs, in pieces of some 100 µs.
+package final class GPUSearch {
+    /// The most descriptors that are looked at.
+    static let mostDescriptors = 16_384
+    private static let piece = 64
+
+    private let proc: ProcFS
+    private var unlisted: ArraySlice<Int32>
+    private var names: ArraySlice<String> = []
+    private var examined: Int32 = 0
+    private var count = 0
+    package private(set) var use = GPUUse()
+
+    init(_ proc: ProcFS, _ processes: [Int32]) {
+        self.proc = proc
+        unlisted = processes[...]
+    }
+
+    /// Does the next piece. Processes that have ended, and those that may not be examined, have used nothing.
+    /// - Returns: whether there is more.
+    package func advance() throws(SystemError) -> Bool {
+        guard !names.isEmpty else {
+            guard count < Self.mostDescriptors, let pid = unlisted.popFirst() else { return false }
+            examined = pid
+            do {
+                names = try folderEntries(at: "\(proc.root)/\(pid)/fd")[...]
+            } catch {
+                guard error.meansGone || error.errno == EACCES || error.errno == EPERM else { throw error }
+            }
+            return true
+        }
+        for name in names.prefix(Self.piece) { try examine(name) }
+        count += Self.piece
+        names = names.dropFirst(Self.piece)
+        return true
+    }
+
+    private func examine(_ name: String) throws(SystemError) {
+        guard let link = linkTarget("\(proc.root)/\(examined)/fd/\(name)", limit: 4097),
+            link.starts(with: "/dev/dri/".utf8) || link.starts(with: "/dev/accel/".utf8)
+        else { return }
+        do {
+            if let info = try proc.read("fdinfo/\(name)", of: examined) { use.add(info, device: link.text) }
+        } catch {
+            guard error.errno == EACCES || error.errno == EPERM || error.errno == EFBIG else { throw error }
+        }
+    }
+}
+
+extension Enclosure {
+    /// Begins to read what processes of the app have used of GPUs.
+    package func gpuSearch() throws(SystemError) -> GPUSearch {
+        switch kind {
+        case .cgroup: GPUSearch(proc, try pids())
+        case .family(let family): GPUSearch(proc, try family.knownPids())
+        }
+    }
+}
