@@ -77,17 +77,7 @@ package enum MemoryFile {
         return file
     }
 
-    /// The file for a program that only reads it: with an offset of its own, read-only, and with contents that cannot change any
-    /// more. If the app that provides it can still write to it, it is a copy: 8 MiB take about 4 ms.
-    /// - Returns: `nil` for a file of another kind, or one of more than `limit` bytes.
-    package static func readOnly(_ file: borrowing Descriptor, limit: Int) throws(SystemError) -> SharedDescriptor? {
-        guard isMemoryFile(file), try size(file) <= limit else { return nil }
-        guard !hasSealedContents(file) else { return try reopened(file) }
-        guard let contents = try contents(file, limit: limit) else { return nil }
-        return try reopened(try sealed("greenroom-copy", contents))
-    }
-
-    private static func reopened(_ file: borrowing Descriptor) throws(SystemError) -> SharedDescriptor {
+    fileprivate static func reopened(_ file: borrowing Descriptor) throws(SystemError) -> SharedDescriptor {
         // The app may have a lease on the file (fcntl(2)), for whose end a blocking open would wait 45 s.
         let opened = try Descriptor.open("/proc/self/fd/\(file.raw)", O_RDONLY | O_NONBLOCK)
         _ = fcntl(opened.raw, F_SETFL, O_RDONLY)
@@ -108,5 +98,50 @@ package enum MemoryFile {
             bytes += piece
             if bytes.count > limit { return nil }
         }
+    }
+}
+
+/// A memfd for a program that only reads it: with an offset of its own, read-only, and with contents that cannot change any more. If
+/// the app that provides it can still write to it, it is a copy, which is made in pieces: 8 MiB take about 4 ms together.
+package final class ReadOnlyMemoryFile {
+    private static let piece = 256 << 10
+
+    private let source: SharedDescriptor
+    private let limit: Int
+    private var position: off_t = 0
+    /// `nil`: the contents of the source cannot change.
+    private let copy: SharedDescriptor?
+
+    /// - Returns: `nil` for a file of another kind, or one of more than `limit` bytes.
+    package init?(_ source: SharedDescriptor, limit: Int) throws(SystemError) {
+        guard MemoryFile.isMemoryFile(source.descriptor), try MemoryFile.size(source.descriptor) <= limit else {
+            return nil
+        }
+        self.source = source
+        self.limit = limit
+        copy =
+            MemoryFile.hasSealedContents(source.descriptor)
+            ? nil : SharedDescriptor(try MemoryFile.empty("greenroom-copy"))
+    }
+
+    /// Copies the next piece.
+    /// - Returns: whether there is more.
+    /// - Throws: EFBIG if the file has grown beyond the limit.
+    package func advance() throws(SystemError) -> Bool {
+        guard let copy else { return false }
+        let (from, to) = (source.raw, copy.raw)
+        // One byte more than the limit, so that a longer file is detected.
+        let space = min(Self.piece, limit + 1 - Int(position))
+        guard space > 0 else { throw SystemError(call: "sendfile", errno: EFBIG) }
+        let count = retryInterrupted { sendfile(to, from, &position, space) }
+        try checkErrno(count, "sendfile")
+        return count > 0
+    }
+
+    /// After the last piece: a descriptor of its own for each reader.
+    package func reader() throws(SystemError) -> SharedDescriptor {
+        guard let copy else { return try MemoryFile.reopened(source.descriptor) }
+        try MemoryFile.seal(copy.descriptor)
+        return try MemoryFile.reopened(copy.descriptor)
     }
 }

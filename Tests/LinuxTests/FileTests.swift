@@ -214,6 +214,31 @@ extension SharedDescriptor {
 
 @Suite("Locks and memfds")
 struct LockAndMemoryFileTests {
+    @Test("a file for a reader is copied in pieces, unless its contents are sealed (L18)")
+    func readOnlyFile() throws {
+        let source = SharedDescriptor(try MemoryFile.empty("snapshot"))
+        let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0) }
+        #expect(write(source.raw, bytes, bytes.count) == bytes.count)
+        let file = try #require(try ReadOnlyMemoryFile(source, limit: 1 << 20))
+        var pieces = 0
+        while try file.advance() { pieces += 1 }
+        #expect(pieces == 4)
+        let reader = try file.reader()
+        let isSealed = MemoryFile.hasSealedContents(reader.descriptor)
+        #expect(isSealed)
+        #expect(try reader.contents(limit: 1 << 20) == bytes)
+        #expect(try ReadOnlyMemoryFile(source, limit: 999_999) == nil)
+        // It grows while it is copied.
+        let growing = try #require(try ReadOnlyMemoryFile(source, limit: 1_000_000))
+        #expect(write(source.raw, bytes, 1) == 1)
+        #expect(throws: SystemError(call: "sendfile", errno: EFBIG)) { while try growing.advance() {} }
+        let sealed = SharedDescriptor(try MemoryFile.sealed("state", [1, 2]))
+        let shared = try #require(try ReadOnlyMemoryFile(sealed, limit: 2))
+        #expect(try !shared.advance())
+        let own = try shared.reader()
+        #expect(try own.contents(limit: 2) == [1, 2])
+    }
+
     @Test("a lock has one holder, whose pid it contains, and is free when the holder releases it")
     func lock() throws {
         let scratch = try Scratch()

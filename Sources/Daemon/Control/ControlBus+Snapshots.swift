@@ -39,16 +39,33 @@ extension ControlBus {
             guard let snapshot = try service.context.stored.snapshot(of: id) else {
                 return fail(call, .noSnapshot, "it has none")
             }
-            let facts: [Variant] = [
-                .string(snapshot.about.type), .uint64(snapshot.about.time.microseconds),
-            ]
-            if isByDescriptor { return call.reply([.descriptor(snapshot.descriptor)] + facts) }
-            let limit = StoredDescriptors.sizeLimits[StoredDescriptors.snapshot] ?? 0
-            let contents = try MemoryFile.contents(snapshot.descriptor.descriptor, limit: limit)
-            call.reply([.bytes(contents ?? [])] + facts)
+            // Up to 8 MiB are copied.
+            service.context.loop.work.add { [weak self] in
+                self?.giveSnapshot(snapshot.file, snapshot.about, call, isByDescriptor: isByDescriptor) ?? false
+            }
         } catch {
             fail(call, .failed, "\(error)")
         }
+    }
+
+    /// - Returns: whether more is to be copied before the answer.
+    private func giveSnapshot(
+        _ file: ReadOnlyMemoryFile, _ about: SnapshotFacts, _ call: MethodCall, isByDescriptor: Bool
+    ) -> Bool {
+        do {
+            if try file.advance() { return true }
+            let reader = try file.reader()
+            let facts: [Variant] = [.string(about.type), .uint64(about.time.microseconds)]
+            if isByDescriptor {
+                call.reply([.descriptor(reader)] + facts)
+                return false
+            }
+            let limit = StoredDescriptors.sizeLimits[StoredDescriptors.snapshot] ?? 0
+            call.reply([.bytes(try MemoryFile.contents(reader.descriptor, limit: limit) ?? [])] + facts)
+        } catch {
+            fail(call, .failed, "\(error)")
+        }
+        return false
     }
 
     /// For an app that is not asked: what shows its windows gives the snapshot.

@@ -359,12 +359,12 @@ final class StoredDescriptors {
 
     /// The snapshot of an app for a client, who can only read it; `nil`: it has none.
     /// - Throws: a `SystemError`, or a `Problem` if it has grown too large since it was stored.
-    func snapshot(of app: AppID) throws -> (descriptor: SharedDescriptor, about: SnapshotFacts)? {
+    func snapshot(of app: AppID) throws -> (file: ReadOnlyMemoryFile, about: SnapshotFacts)? {
         guard let entry = entries[app]?.first(where: { $0.about != nil }), let about = entry.about,
             let limit = Self.sizeLimits[Self.snapshot]
         else { return nil }
         if let reason = Self.refusal(entry.name, entry.descriptor) { throw Problem("it has \(reason)") }
-        return try MemoryFile.readOnly(entry.descriptor.descriptor, limit: limit).map { ($0, about) }
+        return try ReadOnlyMemoryFile(entry.descriptor, limit: limit).map { ($0, about) }
     }
 
     /// The descriptors for the app's next process, in the order in which they were stored. They stay stored, as with
