@@ -113,7 +113,9 @@ package struct Simulation<Core: DecidingCore> {
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
         let isIdle =
-            model.apps.allSatisfy { $0.phase != .foreground && ($0.policy.effectiveSuspension == .yes || $0.run == nil) }
+            model.apps.allSatisfy {
+                $0.phase != .foreground && ($0.policy.effectiveSuspension == .yes || $0.run == nil)
+            }
             && core.memory.level == .normal
         if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory, !mayInputWake, !mayUnload {
             // A relaunch may be postponed for longer than this phase (L11).

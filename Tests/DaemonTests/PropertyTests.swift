@@ -65,7 +65,8 @@ struct PropertyTests {
     func presentation() throws {
         // It does not say itself that it is ready.
         let daemon = try TestDaemon([
-            "app": TestDaemon.manifest("", "[App]\nWindowAppID=org.example.App\n[Lifecycle]\nNotices=alert", hangs: true)
+            "app": TestDaemon.manifest(
+                "", "[App]\nWindowAppID=org.example.App\n[Lifecycle]\nNotices=alert", hangs: true)
         ])
         func check(_ visible: Bool, _ input: Bool, launch: String = "") throws {
             #expect(try value("Visible", daemon).boolValue == visible)

@@ -109,6 +109,8 @@ struct DropInTests {
         full.policy.hidesSnapshot = true
         full.keepsSnapshot = true
         full.notices = .alert
+        full.windowAppID = "org.full"
+        full.policy.isEssential = true
         full.sceneRoles = [.panel]
         full.policy.waitsForRelease = true
         full.policy.forbidsBackgroundGPU = true
@@ -120,8 +122,6 @@ struct DropInTests {
         var full = AppManifest(id: try #require(AppID("a")))
         setProgram(of: &full)
         full.name = "Full"
-        full.windowAppID = "org.full"
-        full.policy.isEssential = true
         full.pidFile = "/run/full.pid"
         full.policy.killMode = .process
         full.policy.role = .home

@@ -252,7 +252,8 @@ extension ControlService {
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
-        "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "NoticeStyle", "WindowAppID",
+        "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "NoticeStyle",
+        "WindowAppID",
         "Scenes",
         "LastReceipt", "MemoryBytes", "Launches", "LoadState",
         "LoadError", "SnapshotTime",

@@ -74,6 +74,8 @@ struct StateChecker {
         let expected: [OOMClass]
         switch known.state {
         case .notRunning: return
+        // It has no rank beside the others (`Essential=`).
+        case _ where known.policy.isEssential: expected = [.active]
         case .suspended: expected = [.suspended]
         case .background, .launching: expected = [.background, .inactive]
         case .terminating: expected = [.background]

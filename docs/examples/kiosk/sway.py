@@ -117,11 +117,13 @@ class Greenroom:
         return answer.unpack()
 
     def app_of(self, window):
-        """The app of the window's process, or else the one with its WindowAppID=. None: it is no window of an app."""
+        """The app of the window's process. A process of no app may show the windows of one that names them in WindowAppID=."""
         try:
             [found] = self.call(ROOT, MANAGER, "GetAppByPID", GLib.Variant("(u)", (window["pid"],)))
             return next((path for path, app in self.apps.items() if app["Id"] == found), None)
-        except GLib.Error:
+        except GLib.Error as error:
+            if Gio.DBusError.get_remote_error(error) != "org.greenroom.Error.UnknownApp":
+                return None
             return next((path for path, app in self.apps.items() if app["WindowAppID"] == window["name"]), None)
 
     def activate(self, path, scene, refused):
