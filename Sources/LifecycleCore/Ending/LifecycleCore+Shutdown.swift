@@ -78,7 +78,8 @@ extension LifecycleCore {
                 touch(index)
                 supersedeAll(index)
                 if shutdown.end == nil ? killForShutdown(index, now) : endForShutdown(index, now) { ended += 1 }
-                leaveForegroundSlot(index)
+                // One that waits for the others stays where it is.
+                if self.shutdown?.waiting.last != index { leaveForegroundSlot(index) }
             }
             index += 1
         }
@@ -152,7 +153,9 @@ extension LifecycleCore {
             switch apps[index].phase {
             case .suspending, .suspended: wake(index, pending: .terminate, for: nil, now)
             // A freeze timed out, or a task began before the freeze was complete.
-            case .launching, .foreground, .enteringBackground, .background, .waking: terminate(index, .shutdown, now)
+            case .launching, .foreground, .enteringBackground, .background, .waking:
+                leaveForegroundSlot(index)
+                terminate(index, .shutdown, now)
             case .notRunning, .terminating, .ending: continue
             }
             shutdown.thawed.append(index)

@@ -43,9 +43,8 @@ extension LifecycleCore {
 
     /// Whether it has a process that is not ending. An essential app has no rank, and the class of an active one.
     private func hasOOMClass(_ index: Int, _ rank: JetsamRank?) -> Bool {
-        guard rank == nil else { return true }
-        guard apps[index].policy.isEssential, case .running = apps[index].life else { return false }
-        return true
+        guard case .running(let running) = apps[index].life, running.execution.exit == nil else { return false }
+        return rank != nil || apps[index].policy.isEssential
     }
 
     private mutating func setOOMClass(_ index: Int, _ rank: JetsamRank?) {
@@ -55,7 +54,7 @@ extension LifecycleCore {
 
     /// The next daemon does not know the class of a run, and the last effect may be lost.
     mutating func repeatOOMClass(_ index: Int) {
-        guard hasOOMClass(index, jetsamRank(index)), apps[index].execution?.exit == nil else { return }
+        guard hasOOMClass(index, jetsamRank(index)) else { return }
         effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
     }
 }

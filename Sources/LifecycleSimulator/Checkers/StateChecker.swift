@@ -70,7 +70,8 @@ struct StateChecker {
     /// What the kernel would kill first where it is faster than the daemon (L38). An app that returns to the foreground may be
     /// either.
     private func checkOOMClass(_ known: AppModel, _ run: FakeRun, _ findings: inout Findings) {
-        if known.phase == .ending { return }
+        // When its main process has exited, a change of its manifest has no effect on the others.
+        if known.phase == .ending || run.delivered.isEnding { return }
         let expected: [OOMClass]
         switch known.state {
         case .notRunning: return

@@ -68,4 +68,33 @@ struct EssentialTests {
         harness.advance(.seconds(10))
         #expect(harness.core.isFinished)
     }
+
+    @Test("an essential app in the foreground stays there until the others have ended (L46)")
+    func staysInFront() {
+        let harness = harness()
+        harness.launch("photos", .background)
+        harness.activate("display")
+        harness.behave("photos") { $0.terminating = .ignores }
+        harness.handle(.shutdownRequested(immediately: false))
+        harness.advance(.seconds(1))
+        #expect(harness.state("display") == .active)
+        #expect(harness.core.foregroundApps == [id("display")])
+        harness.exit("photos")
+        harness.advance(.seconds(10))
+        #expect(harness.core.foregroundApps.isEmpty && harness.core.isFinished)
+    }
+
+    @Test("an app that is no longer essential after its main process has exited keeps its rank for the kernel (L38)")
+    func reloadedWhileEnding() {
+        let harness = harness()
+        harness.behave("display") { $0.terminating = .ignores }
+        harness.terminate("display")
+        let remaining = RemainingProcesses(count: 1, names: ["sh"])
+        harness.handle(
+            .run(harness.run("display"), .exited(.exited(0), cpu: .zero, memory: 0, remaining: remaining)))
+        #expect(harness.state("display") == .terminating)
+        let mark = harness.mark
+        harness.register("display") { $0.isEssential = false }
+        #expect(!harness.effects(since: mark).contains { if case .setOOMClass = $0 { true } else { false } })
+    }
 }
