@@ -1,4 +1,3 @@
-import LifecycleCore
 import Linux
 import LoopPolicy
 import Manifest
@@ -8,6 +7,7 @@ import TestKit
 import Testing
 
 @testable import Daemon
+@testable import LifecycleCore
 
 extension Effect {
     fileprivate var isSpawn: Bool { if case .spawn = self { true } else { false } }
@@ -37,6 +37,8 @@ struct CoreDriverTests {
         var events: [Event] = []
         func observe(_ report: Report, at now: Instant) {}
         func observe(_ event: Event) { events.append(event) }
+        var broken: [BrokenInvariant] = []
+        func observe(_ broken: BrokenInvariant) { self.broken.append(broken) }
     }
 
     private final class Stage {
@@ -48,12 +50,14 @@ struct CoreDriverTests {
         let observer = Observer()
         let apps: [AppID]
 
-        /// - Parameter count: how many apps have `LaunchAtStart=`.
-        init(_ count: Int) throws {
+        /// - Parameters:
+        ///   - count: how many apps have `LaunchAtStart=`.
+        ///   - core: without apps.
+        init(_ count: Int, core: LifecycleCore = LifecycleCore()) throws {
             loop = try EventLoop()
             logbook = Logbook(path: folder + "/logbook", journal: .quiet)
             logbook.create(LifecycleCore(), records: [:])
-            driver = try CoreDriver(loop: loop, core: LifecycleCore(), logbook: logbook)
+            driver = try CoreDriver(loop: loop, core: core, logbook: logbook)
             driver.connect(performer: performer, observers: [observer])
             apps = (0..<count).compactMap { AppID("app\(100 + $0)") }
             var policy = AppPolicy()
@@ -89,6 +93,17 @@ struct CoreDriverTests {
             timer.arm(at: .zero)
             _ = try loop.runOnce(timeout: .zero)
         }
+    }
+
+    @Test("a broken invariant of the core is reported once, and the events are handled")
+    func brokenInvariants() throws {
+        var core = LifecycleCore()
+        core.continueAfterBrokenInvariants()
+        core.visibleCount = 1
+        let stage = try Stage(1, core: core)
+        try stage.settle(.started, .locked)
+        #expect(stage.observer.broken.map(\.sentence) == ["the counts of apps are wrong"])
+        #expect(stage.performer.launched == stage.apps)
     }
 
     @Test("1,000 launches are performed over many turns, a few in each and in order; events that come meanwhile follow")

@@ -66,6 +66,8 @@ final class CoreDriver: EventSink {
     /// Whether the logbook counts them: it contains the event.
     private var countsEffects = true
     private var isHandling = false
+    /// How many broken invariants of the core were reported.
+    private var brokenInvariants = 0
     /// The rest of the work waits for a later turn.
     private var isScheduled = false
     /// Events are only recorded, and no deadline is judged, until the recovery has got that far.
@@ -218,6 +220,7 @@ final class CoreDriver: EventSink {
             effects = []
             (performed, performedBefore, countsEffects) = (0, 0, true)
             effects = core.handle(event, at: at)
+            if core.brokenInvariants.count > brokenInvariants { reportBrokenInvariants() }
             logbook.beginEffects()
             handled = event
         } else {
@@ -228,6 +231,13 @@ final class CoreDriver: EventSink {
             for observer in observers { observer.observe(event) }
         }
         return true
+    }
+
+    private func reportBrokenInvariants() {
+        for broken in core.brokenInvariants[brokenInvariants...] {
+            for observer in observers { observer.observe(broken) }
+        }
+        brokenInvariants = core.brokenInvariants.count
     }
 
     /// Nothing waits any more.

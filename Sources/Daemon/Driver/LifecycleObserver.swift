@@ -11,10 +11,13 @@ protocol LifecycleObserver: AnyObject {
     func observe(_ event: Event)
     /// An instance of a template was removed, and nothing is left of it.
     func observeRemoval(of app: AppID)
+    /// An invariant of the core did not hold, for the first time at its location.
+    func observe(_ broken: BrokenInvariant)
 }
 
 extension LifecycleObserver {
     func observeRemoval(of app: AppID) {}
+    func observe(_ broken: BrokenInvariant) {}
 }
 
 /// Writes reports to the journal, with a limit for those that an app can cause at will.
@@ -40,6 +43,11 @@ final class JournalObserver: LifecycleObserver {
     }
 
     func observeRemoval(of app: AppID) { rateLimiter.remove(app) }
+
+    func observe(_ broken: BrokenInvariant) {
+        let sentence = "fault of greenroomd, which continues: \(broken.sentence) (\(broken.location))"
+        journal.log(.error, MessageID.warning, app: broken.app, sentence)
+    }
 }
 
 /// Emits reports as D-Bus signals, with the same limit as the journal.

@@ -11,7 +11,7 @@ extension LifecycleCore {
         dropInterruptions(index)
         startBudget(index, apps[index].policy.backgroundBudget, now)
         endIdleHint(index)
-        effects.append(.notify(self[run: index].id, .didEnterBackground))
+        notify(index, .didEnterBackground)
         if self[run: index].assertions.hasWakes { makeTimeForWake(index, now) }
         if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
         let deadline = begin(index, .background, apps[index].policy.backgroundDeadline, now)

@@ -13,7 +13,7 @@ extension LifecycleCore {
         // The one that is on its way shows the same.
         if let due = self[run: index].snapshotDue, now < due { return }
         self[run: index].snapshotDue = now + Self.snapshotTime
-        effects.append(.notify(self[run: index].id, .takeSnapshot))
+        notify(index, .takeSnapshot)
     }
 
     /// A wake has brought new data. An app that has not answered yet that it is in the background is asked after its answer.

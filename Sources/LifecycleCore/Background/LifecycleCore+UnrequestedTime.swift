@@ -77,7 +77,7 @@ extension LifecycleCore {
         guard self[run: index].assertions.hasTasks else { return }
         let names = self[run: index].assertions.taskNames
         report(.tasksExpiring(apps[index].id, names: names))
-        effects.append(.notify(self[run: index].id, .tasksExpiring))
+        notify(index, .tasksExpiring)
         self[run: index].assertions.removeTasks()
         for name in names { report(.taskEnded(apps[index].id, name: name)) }
     }

@@ -78,7 +78,7 @@ extension LifecycleCore {
             return
         }
         apps[index].urls.pending = []
-        for entry in waiting { effects.append(.notify(self[run: index].id, .openURL(entry.url))) }
+        for entry in waiting { notify(index, .openURL(entry.url)) }
     }
 
     /// - Returns: whether its request was still to be answered.
@@ -107,7 +107,7 @@ extension LifecycleCore {
     mutating func notifyOfSuspension(_ index: Int, _ now: Instant) {
         if !self[run: index].handled.isEmpty { self[run: index].sleptSince = now }
         guard self[run: index].handled.contains(.willSuspend) else { return }
-        effects.append(.notify(self[run: index].id, .willSuspend))
+        notify(index, .willSuspend)
     }
 
     /// Sent after the thaw. `delivered`: what was delivered with it.
@@ -117,7 +117,7 @@ extension LifecycleCore {
         guard self[run: index].handled.contains(.didResume) else { return }
         var changed: [String] = []
         for notification in delivered where !changed.contains(notification.kind) { changed.append(notification.kind) }
-        effects.append(.notify(self[run: index].id, .didResume(after: now - since, changed: changed)))
+        notify(index, .didResume(after: now - since, changed: changed))
     }
 
     // MARK: The end

@@ -22,7 +22,7 @@ extension LifecycleCore {
             // The deadline assumes normal CPU weight. An app in the background does not get that by announcing its end.
             endProcessorThrottle(index)
             unthrottle(index)
-            effects.append(.notify(self[run: index].id, .willTerminate))
+            notify(index, .willTerminate)
             continueIfStopped(index)
         }
         let deadline = begin(index, .terminate, apps[index].policy.terminateDeadline, now)
@@ -64,6 +64,7 @@ extension LifecycleCore {
             return endRun(index, exit, cause, now)
         }
         endWatch(index)
+        invariant(apps[index].execution != nil, "a run is killed that is ending", index)
         effects.append(.kill(self[run: index].id))
         if let problem { report(problem) }
         var ending = makeEnding(index, cause, now)
@@ -135,6 +136,7 @@ extension LifecycleCore {
 
     /// The receipt is known.
     private mutating func conclude(_ index: Int, _ ending: inout Ending, _ receipt: Receipt, _ now: Instant) {
+        invariant(apps[index].ending?.receipt == nil, "a run has two receipts", index)
         ending.remains = .processes(receipt)
         apps[index].lastReceipt = receipt.id
         effects.append(.writeReceipt(receipt))

@@ -24,7 +24,7 @@ extension LifecycleCore {
         endProcessorThrottle(index)
         unthrottle(index)
         continueIfStopped(index)
-        effects.append(.notify(self[run: index].id, .willEnterForeground))
+        notify(index, .willEnterForeground)
     }
 
     /// L26: the foreground makes the budget whole again, and ends a wake, because the user has come.
@@ -47,7 +47,7 @@ extension LifecycleCore {
             self[run: index].interruptions == 0
         else { return }
         foreground.isActive = true
-        effects.append(.notify(self[run: index].id, .didBecomeActive(reason.activation)))
+        notify(index, .didBecomeActive(reason.activation))
         change(index, to: .foreground(foreground), reason, now)
     }
 
@@ -55,8 +55,7 @@ extension LifecycleCore {
     mutating func resignActive(_ index: Int, _ reason: StateReason, _ now: Instant) {
         guard case .foreground(var foreground)? = apps[index].execution, foreground.isActive else { return }
         foreground.isActive = false
-        effects.append(
-            .notify(self[run: index].id, .willResignActive(reason == .interrupted ? .interruption : .background)))
+        notify(index, .willResignActive(reason == .interrupted ? .interruption : .background))
         change(index, to: .foreground(foreground), reason, now)
     }
 

@@ -148,6 +148,11 @@ extension Execution {
         }
     }
 
+    /// The daemon has duplicates of its descriptors, or is about to.
+    var isWatched: Bool {
+        if case .suspended(let suspended) = self { suspended.isWatching } else { false }
+    }
+
     /// How the main process exited, if the run continues without it.
     var exit: MainExit? {
         switch self {

@@ -260,6 +260,7 @@ extension LifecycleCore {
     mutating func miss(
         _ index: Int, _ deadline: Deadline, cpu: Duration?, because obstacle: String? = nil, _ now: Instant
     ) {
+        invariant(deadline.end <= now && !deadline.isDoubtful, "a deadline is missed that has not passed", index)
         let missed = Report.deadlineMissed(apps[index].id, deadline.kind, wake: wakeNumber(index, deadline))
         let assertions = self[run: index].assertions
         let execution = apps[index].execution

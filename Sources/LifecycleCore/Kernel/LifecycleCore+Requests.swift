@@ -61,6 +61,7 @@ extension LifecycleCore {
     }
 
     mutating func wait(_ request: RequestID, _ index: Int, for goal: Waiter.Goal, afterEnd: Bool = false) {
+        invariant(requests[request.number] == nil, "a request waits twice", index)
         apps[index].waiters.append(Waiter(request: request, goal: goal, isAfterEnd: afterEnd))
         requests[request.number] = index
     }

@@ -53,6 +53,7 @@ package struct LifecycleCore: Hashable, Sendable {
         var touched: [Int] = []
         /// How many these were at the end of the last event.
         var touchedCount = 0
+        var invariants = InvariantLog()
 
         static func == (_: Scratch, _: Scratch) -> Bool { true }
         func hash(into hasher: inout Hasher) {}
@@ -61,6 +62,10 @@ package struct LifecycleCore: Hashable, Sendable {
     var effects: [Effect] {
         _read { yield scratch.effects }
         _modify { yield &scratch.effects }
+    }
+    var invariantLog: InvariantLog {
+        _read { yield scratch.invariants }
+        _modify { yield &scratch.invariants }
     }
     var touched: [Int] {
         _read { yield scratch.touched }
@@ -87,6 +92,8 @@ package struct LifecycleCore: Hashable, Sendable {
         settle(now)
         allowSleepIfDone()
         if isShuttingDown { finishShutdownIfDone() }
+        verifyCounts()
+        if case .deadlineReached = event { invariant(nextDeadline.map { $0 > now } ?? true, "something is due still") }
         return effects
     }
 
@@ -219,6 +226,7 @@ package struct LifecycleCore: Hashable, Sendable {
             followScenes(index)
             refresh(index)
             if isGone(index) { removeInstance(index, now) }
+            if !apps[index].isRemoved { verify(index) }
             apps[index].isTouched = false
         }
         while touched.popLast() != nil {}
@@ -310,6 +318,7 @@ extension LifecycleCore {
         guard case .running(var running) = apps[index].takeLife() else {
             preconditionFailure("\(apps[index].id): \(execution.phase) after \(before.phase)")
         }
+        invariant(!running.execution.isWatched || execution.isWatched, "a watched app leaves suspension", index)
         running.execution = execution
         switch execution {
         case .foreground, .waking, .terminating: running.run.idleHint = nil
@@ -324,6 +333,7 @@ extension LifecycleCore {
 
     /// Changes whether an app has a process.
     mutating func change(_ index: Int, to life: ProcessLife, _ reason: StateReason, _ now: Instant) {
+        invariant(!(apps[index].execution?.isWatched ?? false), "a watched app ends", index)
         enter(index, life, Summary(apps[index].life), reason, now)
     }
 
@@ -344,6 +354,7 @@ extension LifecycleCore {
         }
         updateCredit(index, from: before, to: after, reason)
         guard before.state != after.state else { return }
+        invariant(before.state.mayBecome(after.state), "a state is left out", index)
         apps[index].since = now
         report(.stateChanged(apps[index].id, from: before.state, to: after.state, reason: reason))
     }

@@ -15,6 +15,9 @@ extension LifecycleCore {
 
     /// Launches an app, or lets the launch wait for a slot. A launch that waits already is joined.
     mutating func launch(_ index: Int, _ launch: Launch, isRequested: Bool, _ now: Instant) {
+        let isAllowed =
+            isRequested || launch.reason != .relaunch || apps[index].postponedUntil.map { $0 <= now } ?? true
+        invariant(isAllowed, "an app that ended early is relaunched before its time", index)
         let wake = launch.reason.wakes ? launch.reason : nil
         self.launch(index, QueuedLaunch(launch: launch, wake: wake, since: now, isRequested: isRequested), now)
     }

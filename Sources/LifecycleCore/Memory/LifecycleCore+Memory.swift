@@ -268,7 +268,7 @@ extension LifecycleCore {
         }
         for index in runningApps() {
             endIdleHint(index)
-            effects.append(.notify(self[run: index].id, .memoryWarning(level)))
+            notify(index, .memoryWarning(level))
         }
     }
 
@@ -277,7 +277,7 @@ extension LifecycleCore {
         guard runningApps().contains(index) else { return }
         memoryState.lastCriticalWarning = now
         endIdleHint(index)
-        effects.append(.notify(self[run: index].id, .memoryWarning(.critical)))
+        notify(index, .memoryWarning(.critical))
     }
 
     /// Suspended apps are not woken for a warning: it is delivered when they run again (L31).

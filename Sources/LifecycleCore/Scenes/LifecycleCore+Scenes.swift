@@ -166,13 +166,13 @@ extension LifecycleCore {
     /// Notifies the app of each step of its scenes to the state that they have now.
     mutating func notifyScenes(_ index: Int) {
         guard var list = scenes(index) else { return }
-        let (run, isHandled) = (self[run: index].id, self[run: index].handled.contains(.scenes))
+        let isHandled = self[run: index].handled.contains(.scenes)
         for position in list.indices {
             let (scene, state) = (list[position], currentState(index, list[position]))
             while list[position].state != state {
                 let step = list[position].state.step(towards: state)
                 list[position].state = step.state
-                if isHandled { effects.append(.notify(run, .scene(scene.id, step.notice))) }
+                if isHandled { notify(index, .scene(scene.id, step.notice)) }
             }
             // That it is disconnected was reported when it was decided.
             if scene.shown != list[position].shown {

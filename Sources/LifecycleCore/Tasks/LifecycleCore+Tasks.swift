@@ -97,7 +97,7 @@ extension LifecycleCore {
         guard let deadline = self[run: index].budget.deadline else { return }
         self[run: index].budget = .counting(.init(deadline: deadline, isNoticeGiven: true))
         report(.tasksExpiring(apps[index].id, names: self[run: index].assertions.taskNames))
-        effects.append(.notify(self[run: index].id, .tasksExpiring))
+        notify(index, .tasksExpiring)
     }
 
     /// L23: with a task open the app is inspected and then killed; with none it is suspended without delay.

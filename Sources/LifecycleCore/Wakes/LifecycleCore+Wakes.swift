@@ -115,6 +115,8 @@ extension LifecycleCore {
     }
 
     private mutating func beginWake(_ index: Int, _ wake: PendingWake, _ now: Instant) {
+        let isOpen = self[run: index].assertions.containsWake { $0.id == wake.id }
+        invariant(!isOpen || wake.id == 0, "a wake begins that is open", index)
         guard var deadline = begin(index, .wake, Self.wakeTime, wake: wake.id, now) else { return }
         deadline.isDoubtful = wake.isDoubtful
         self[run: index].assertions.beginWake(
