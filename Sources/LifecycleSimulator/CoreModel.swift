@@ -31,20 +31,10 @@ struct AppModel {
     var awaitsRemaining = false
     /// The run was notified that it is in the background, or said that it is.
     var takesPart = false
-    /// The last size that was reported to the core, in bytes. That of a frozen app does not change.
-    var size = SizeRecord()
-    var memory: UInt64 { size.bytes }
-    /// Its size when it was notified of its end, in bytes; 0: it was not, or was not measured.
-    var memoryBeforeEnd: UInt64 = 0
     /// The main process stopped itself and was not continued.
     var isStopped = false
     /// It has begun a scene, or was asked for one, in any of its runs (L34).
     var hasScenes = false
-    /// The wakes that have not ended.
-    var wakes = ModelWakes()
-    /// For `JetsamOrder=balanced`: its uses, and the level at the last one.
-    var uses: UInt64 = 0
-    var useLevel: UInt64 = 0
     /// Of the last freeze.
     var freezeAttempt = 0
     var hooks = ModelHooks()
@@ -71,21 +61,12 @@ struct CoreModel {
     var apps: [AppModel]
     var manager = ManagerPolicy()
     var isShuttingDown = false
-    /// The request of the event that is being handled, unless it was refused: it wakes an app, for others or for the app itself.
-    private var wakeRequest: (request: RequestID, app: Int, wake: ModelWake, phase: AppPhase)?
     /// The app that answers with the event that is being handled that it is in the background.
     private(set) var answering: Int?
     /// The apps whose hooks end with this event.
     var hookEnds: [Int] = []
-    /// For `JetsamOrder=balanced`: the credit of the last victim.
-    var jetsamLevel: UInt64 = 0
     let indexes: [AppID: Int]
     let firstRun: UInt64
-    /// The size in the `frozen` event that is being handled.
-    private var frozenMemory: (bytes: UInt64, uncertainty: UInt64) = (0, 0)
-    /// When the measurement in progress was requested, and when the one that is being handled was.
-    private var measuringSince: Microseconds?
-    private var measuredSince: Microseconds?
     /// The app of each run, by run number.
     private var appsByRun: [Int] = []
 
@@ -134,8 +115,7 @@ struct CoreModel {
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
             .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
             .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run), .runHook(let run, _, _),
-            .watchGPU(let run, _),
-            .killHook(let run, _), .reclaim(let run, _, _), .stopReclaim(let run):
+            .killHook(let run, _), .watchGPU(let run, _), .reclaim(let run, _, _), .stopReclaim(let run):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -169,17 +149,13 @@ struct CoreModel {
         answering = answeringApp(event)
         hookEnds = []
         recordStop(event)
-        recordWakes(event)
         switch event {
         case .registered(let id, let policy, _):
             guard let app = indexes[id] else { return }
             apps[app].policy = policy
             apps[app].isRegistered = true
             recordBudget(app)
-            if apps[app].phase == .unknown {
-                apps[app].phase = .notRunning
-                apps[app].uses = 0
-            }
+            if apps[app].phase == .unknown { apps[app].phase = .notRunning }
         case .unregistered(let id):
             guard let app = indexes[id] else { return }
             apps[app].isRegistered = false
@@ -189,12 +165,6 @@ struct CoreModel {
             // A limit below 1 means 1.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
-        case .requested(let request, let id, .push, by: let requester): recordWake(request, id, .push, requester)
-        case .requested(let request, let id, .launch(.background, let reason, _, _), by: let requester):
-            recordWake(request, id, reason, requester)
-        case .requested(let request, let id, .launch(.foreground, let reason, _, _), by: let requester):
-            guard let app = indexes[id], apps[app].policy.role == .worker else { return }
-            recordWake(request, id, reason, requester)
         case .run(let run, .exited(_, _, _, let remaining)):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
             if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
@@ -206,90 +176,25 @@ struct CoreModel {
             apps[app].startUpTime = apps[app].policy.startUpTime
         case .run(let run, .spawnFailed), .run(let run, .emptied):
             if let app = currentApp(of: run) { apps[app].phase = .ending }
-        case .run(let run, .inspected(let inspection)):
-            guard let app = currentApp(of: run), apps[app].phase != .suspended, apps[app].phase != .ending else {
-                return
-            }
-            apps[app].size.setEstimate(inspection.memory, doubt: inspection.uncertainty)
         case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
             if let app = currentApp(of: run) { apps[app].takesPart = true }
         case .run(let run, .scene): if let app = currentApp(of: run) { apps[app].hasScenes = true }
         case .requested(_, let id, .scene, by: _): if let app = indexes[id] { apps[app].hasScenes = true }
         case .run(let run, .attached(let handled)):
             if let app = currentApp(of: run), handled.contains(.didEnterBackground) { apps[app].takesPart = true }
-        case .memoryMeasured(let reading):
-            (measuredSince, measuringSince) = (measuringSince, nil)
-            for size in reading.sizes { record(size) }
-        case .run(_, .frozen(_, let memory, let uncertainty)): frozenMemory = (memory, uncertainty)
-        case .run(let run, .footprintMeasured(let attempt, let memory)):
-            guard let app = currentApp(of: run), apps[app].phase == .suspended, apps[app].freezeAttempt == attempt
-            else { return }
-            apps[app].size.setExact(memory, at: .origin)
-        case .run(let run, .sizeMeasured(let bytes, let estimate)):
-            if let app = currentApp(of: run), apps[app].phase != .ending {
-                apps[app].size.setExact(bytes, estimate: estimate, at: .origin)
-            }
-        case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
+        case .run, .started, .requested, .memoryMeasured, .requestAbandoned, .sleepRequested, .awoke, .locked,
+            .unlocked,
             .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady, .timer, .observed:
             break
-        }
-    }
-
-    private mutating func recordWake(
-        _ request: RequestID, _ id: AppID, _ reason: LaunchReason, _ requester: Requester
-    ) {
-        guard let app = indexes[id] else { return }
-        let isForOthers: Bool
-        switch reason {
-        case .push, .socket, .accessory, .location: isForOthers = requester == .user
-        case .fetch, .timer: isForOthers = false
-        case .user, .url, .relaunch: return
-        }
-        wakeRequest = (request, app, ModelWake(reason: reason, isForOthers: isForOthers), apps[app].phase)
-    }
-
-    private mutating func recordWakes(_ event: Event) {
-        switch event {
-        case .shutdownRequested: for app in apps.indices { apps[app].wakes.dropNext() }
-        case .requested(_, let id, .terminate, by: _), .requested(_, let id, .remove, by: _):
-            if let app = indexes[id] { apps[app].wakes.discard(hasRun: apps[app].run != nil) }
-        case .unregistered(let id):
-            if let app = indexes[id], apps[app].run == nil { apps[app].wakes.discard(hasRun: false) }
-        case .run(let run, .notificationDelayed(let wake)):
-            if let app = currentApp(of: run) { apps[app].wakes.excuse(wake) }
-        case .run(let run, .reattached(messagesKept: false, noticesDelayed: _)):
-            guard let app = currentApp(of: run) else { return }
-            switch apps[app].phase {
-            case .launching, .waking, .running, .entering: apps[app].wakes.doubt()
-            case .unknown, .notRunning, .foreground, .suspending, .suspended, .terminating, .ending, .past:
-                break
-            }
-        default: break
-        }
-    }
-
-    private mutating func record(_ size: MemoryReading.Size) {
-        guard let app = currentApp(of: size.run) else { return }
-        switch apps[app].phase {
-        case .launching, .foreground, .entering, .running, .waking, .terminating:
-            apps[app].size.setEstimate(size.bytes, doubt: size.uncertainty)
-        // It was suspended all the time.
-        case .suspended:
-            if let measuredSince, apps[app].since < measuredSince {
-                apps[app].size.setEstimate(size.bytes, doubt: size.uncertainty)
-            }
-        case .unknown, .notRunning, .suspending, .ending, .past: break
         }
     }
 
     // MARK: Effects
 
     mutating func record(_ effect: Effect, of app: Int?, at now: Microseconds) {
-        recordUse(effect, app)
         switch effect {
-        case .spawn(_, let run, let launch):
+        case .spawn(_, let run, _):
             guard let app else { return }
-            apps[app].wakes.begin(launch)
             appsByRun.append(app)
             apps[app].run = run
             apps[app].isNotifiedToTerminate = false
@@ -299,8 +204,6 @@ struct CoreModel {
             apps[app].isStopped = false
             apps[app].readiness = apps[app].policy.readiness
             apps[app].startUpTime = .zero
-            apps[app].size = SizeRecord()
-            apps[app].memoryBeforeEnd = 0
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
             apps[app].hooks = ModelHooks()
@@ -330,51 +233,21 @@ struct CoreModel {
         case .report(.deadlineMet(_, .background, _, _)):
             guard let app else { return }
             answered(app)
-        case .report(.deadlineStarted(_, .wake, _, let wake)): if let app { wakeBegan(app, wake) }
-        case .report(.deadlineMet(_, .wake, _, let wake)), .report(.deadlineCancelled(_, .wake, let wake)),
-            .report(.deadlineMissed(_, .wake, let wake)):
-            if let app { apps[app].wakes.ended(wake) }
-        case .report(.wakeCompleted(_, _, let wake)): if let app { apps[app].wakes.completed(wake) }
-        case .report(.inputArrived(_, let input)):
-            if let app, apps[app].policy.wakesOnTraffic || input.isAtHeldSocket, apps[app].policy.role != .worker {
-                apps[app].wakes.addByInput(isForOthers: input.isFromOutside)
-            }
-        case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.number = event }
-        case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
-        case .measureMemory: measuringSince = now
         case .removeInstance:
             guard let app else { return }
             apps[app].isRegistered = false
             apps[app].phase = .unknown
-            apps[app].wakes.discard(hasRun: false)
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
-            .watchGPU, .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn,
-            .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep, .watchSockets,
-            .stopWatchingSockets, .rejectConnections, .scheduleTimers, .subscribe, .finish:
+            .watchGPU, .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch,
+            .writeReceipt, .dropRestorationState, .answer, .identify, .report, .measureMemory, .allowSleep,
+            .watchSockets, .stopWatchingSockets,
+            .rejectConnections, .scheduleTimers, .subscribe, .finish:
             break
-        }
-    }
-
-    private mutating func wakeBegan(_ app: Int, _ number: UInt64) {
-        // That of a request to an app which runs begins at once.
-        if let request = wakeRequest, request.app == app, request.phase == .entering || request.phase == .running {
-            wakeRequest?.wake.begin(number, apps[app].policy)
-        } else {
-            apps[app].wakes.began(number, apps[app].policy)
         }
     }
 
     /// Finishes an event after all its effects: an app that has answered is in the background, whatever the core did.
     mutating func finish(_ event: Event) {
-        if let (_, app, wake, phase) = wakeRequest {
-            switch phase {
-            case .foreground, .past: break
-            case .terminating, .ending: apps[app].wakes.addForNext(wake)
-            case .unknown, .notRunning, .launching, .entering, .running, .suspending, .suspended, .waking:
-                apps[app].wakes.add(wake)
-            }
-        }
-        wakeRequest = nil
         for app in hookEnds where apps[app].hooks.hasAnswered { answered(app) }
         guard let app = answering else { return }
         answering = nil
@@ -404,21 +277,11 @@ struct CoreModel {
         apps[app].since = now
         switch state {
         case .notRunning:
-            apps[app].wakes.clear()
-            // The core does not know the app any more.
-            if !apps[app].isRegistered { apps[app].wakes.dropNext() }
             apps[app].run = nil
-            apps[app].size = SizeRecord()
             apps[app].phase = apps[app].isRegistered ? .notRunning : .unknown
-        case .active, .inactive:
-            apps[app].wakes.clear()
-            apps[app].phase = .foreground
-        case .suspended:
-            apps[app].wakes.clear()
-            apps[app].phase = .suspended
-            apps[app].size.setEstimate(frozenMemory.bytes, doubt: frozenMemory.uncertainty)
+        case .active, .inactive: apps[app].phase = .foreground
+        case .suspended: apps[app].phase = .suspended
         case .terminating:
-            apps[app].wakes.clear()
             apps[app].hooks.running = nil
             if apps[app].phase != .ending { apps[app].phase = .terminating }
         case .launching, .background: break
@@ -437,7 +300,6 @@ struct CoreModel {
             set(.terminating, run)
             if let app = currentApp(of: run) {
                 apps[app].isNotifiedToTerminate = true
-                apps[app].memoryBeforeEnd = apps[app].memory
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
             .willSuspend, .didResume, .scene, .takeSnapshot:

@@ -12,9 +12,16 @@ package protocol DecidingCore {
     /// Replaces the state by a saved one.
     mutating func recover(from saved: SavedCore)
     func difference(from other: Self) -> String?
+    /// The invariants that did not hold.
+    var brokenInvariants: [BrokenInvariant] { get }
+    mutating func continueAfterBrokenInvariants()
+    /// Checks the invariants of all apps.
+    mutating func verifyAll()
 }
 
 extension LifecycleCore: DecidingCore {
-    package mutating func recover(from saved: SavedCore) { self = LifecycleCore(recovering: saved) }
-
+    package mutating func recover(from saved: SavedCore) {
+        self = LifecycleCore(recovering: saved)
+        continueAfterBrokenInvariants()
+    }
 }

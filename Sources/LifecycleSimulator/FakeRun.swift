@@ -94,6 +94,10 @@ struct FakeRun {
     var tasksBegun = 0
     /// The numbers of pushes that it received and has not completed.
     var pushes: [UInt64] = []
+    /// By the number of a wake that it has completed: when.
+    var completed: [UInt64: Microseconds] = [:]
+    /// The numbers of pushes that could not be written to its inbox.
+    var unread: Set<UInt64> = []
     /// A push could not be written to its inbox.
     var hasUnread = false
     var isBackgroundAnswerDue = false

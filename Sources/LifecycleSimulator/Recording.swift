@@ -78,4 +78,7 @@ private struct RecordingCore: DecidingCore {
     var saved: SavedCore { core.saved }
     mutating func recover(from saved: SavedCore) { core.recover(from: saved) }
     func difference(from other: Self) -> String? { core.difference(from: other.core) }
+    var brokenInvariants: [BrokenInvariant] { core.brokenInvariants }
+    mutating func continueAfterBrokenInvariants() { core.continueAfterBrokenInvariants() }
+    mutating func verifyAll() { core.verifyAll() }
 }

@@ -21,12 +21,13 @@ package struct SimulationResult: Sendable {
     package var events: Int
     package var checks: Int
     package var virtualSeconds: Int64
-    package var digest: UInt64
+    /// Of all lines of the trace; `nil`: none was made.
+    package var digest: UInt64?
     package var faults: FaultCounts
     package var coverage: Coverage
     /// The first violated rule, if any. The simulation stops there, after `events` events.
     package var finding: Finding?
-    /// The last lines of the trace.
+    /// The last lines of the trace, if one was made.
     package var lastLines: [String]
 }
 
@@ -40,7 +41,8 @@ package struct Simulation<Core: DecidingCore> {
     var world: World
     var model: CoreModel
     var checkers: Checkers
-    private var trace: Trace
+    /// `nil`: none is made. To write it takes more time than all else.
+    private var trace: Trace?
     private var coverage = Coverage()
     private var line = Line()
     private var events = 0
@@ -50,7 +52,7 @@ package struct Simulation<Core: DecidingCore> {
 
     /// - Parameters:
     ///   - makeCore: receives the number of the first run and of the first receipt.
-    ///   - print: receives each line of the trace.
+    ///   - print: receives each line of the trace; `nil`: none is made.
     ///   - hasTwin: whether a second core may be created.
     package init(
         _ options: SimulationOptions, print: ((String) -> Void)? = nil, hasTwin: Bool = true,
@@ -65,7 +67,9 @@ package struct Simulation<Core: DecidingCore> {
         world = World(scenario: scenario, random: &random)
         model = CoreModel(apps: scenario.apps, indexes: world.indexes, firstRun: scenario.firstRun)
         checkers = Checkers(apps: scenario.apps.count, firstReceipt: firstReceipt, storm: scenario.storm)
-        trace = Trace(print: print)
+        trace = print.map { Trace(print: $0) }
+        core.continueAfterBrokenInvariants()
+        twin?.continueAfterBrokenInvariants()
         if plan.isPlanned { plan.save(core.saved) }
     }
 
@@ -75,8 +79,8 @@ package struct Simulation<Core: DecidingCore> {
         if checkers.findings.first == nil { runShutdown() }
         return SimulationResult(
             seed: scenario.seed, events: events, checks: checkers.findings.checks,
-            virtualSeconds: world.now / .second, digest: trace.digest, faults: world.faults, coverage: coverage,
-            finding: checkers.findings.first, lastLines: trace.last)
+            virtualSeconds: world.now / .second, digest: trace?.digest, faults: world.faults, coverage: coverage,
+            finding: checkers.findings.first, lastLines: trace?.last ?? [])
     }
 
     // MARK: The phases
@@ -108,7 +112,7 @@ package struct Simulation<Core: DecidingCore> {
         let isAnyLeft = model.apps.contains { $0.run != nil && $0.phase != .foreground && !$0.policy.isEssential }
         let isShort = isAnyLeft && memory.level == .critical && memory.cause == .available
         checkers.findings.check(
-            memory.apps == 0 || shortest == 0 || (!isOver && !isShort), .jetsamActs,
+            memory.apps == 0 || shortest == 0 || (!isOver && !isShort), .everythingBecomesIdle,
             "memory is still short although nothing happens any more: \(memory)")
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
@@ -117,7 +121,7 @@ package struct Simulation<Core: DecidingCore> {
                 $0.phase != .foreground && ($0.policy.effectiveSuspension == .yes || $0.run == nil)
             }
             && core.memory.level == .normal
-        if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory, !mayInputWake, !mayUnload {
+        if isIdle, shortest > 0, !doesAnyAwaitMemory, !mayInputWake, !mayUnload {
             // A relaunch may be postponed for longer than this phase (L11).
             checkers.findings.check(
                 core.nextDeadline?.microseconds == checkers.relaunches.nextDue, .everythingBecomesIdle,
@@ -125,10 +129,9 @@ package struct Simulation<Core: DecidingCore> {
         }
     }
 
-    /// The home app comes back after jetsam, too, whatever its other settings are (L49).
-    private var doesHomeAwaitMemory: Bool {
-        guard let home = HomeChecker.home(model) else { return false }
-        return core.view(of: model.apps[home].id, at: Instant(world.now))?.memoryAwaited != nil
+    /// An app comes back after jetsam once there is space (L11, L49).
+    private var doesAnyAwaitMemory: Bool {
+        model.apps.contains { core.view(of: $0.id, at: Instant(world.now))?.memoryAwaited != nil }
     }
 
     /// Input of a suspended app, or its request to itself, may wait for its time (L50, L53), and an app that is left awake is looked at.
@@ -214,6 +217,10 @@ package struct Simulation<Core: DecidingCore> {
         checkers.record(event, of: app, model, world, core)
         model.record(event)
         let effects = core.handle(event, at: Instant(now))
+        let isDeep = events % Checkers.deepInterval == 0
+        if isDeep { core.verifyAll() }
+        let broken = core.brokenInvariants.first
+        checkers.findings.check(broken == nil, .invariantsHold, broken.map { "\($0)" } ?? "")
         if plan.isPlanned {
             if plan.isLogLong { plan.save(core.saved) } else { plan.append(event, at: Instant(now)) }
         }
@@ -228,8 +235,8 @@ package struct Simulation<Core: DecidingCore> {
         model.finish(event)
         if let problem = world.problemAfterEffects() { checkers.findings.check(false, .effectsAreValid, problem) }
         checkers.verify(
-            event, of: app, effects, concerning: affected, model, world, core,
-            isDeep: events % Checkers.deepInterval == 0)
+            event, of: app, concerning: affected, model, world, core,
+            isDeep: isDeep)
         world.traffic.served.removeAll(keepingCapacity: true)
         writeStates()
         arm()
@@ -238,10 +245,7 @@ package struct Simulation<Core: DecidingCore> {
     private mutating func carryOut(_ effect: Effect, _ event: Event) {
         let app = model.app(of: effect)
         if let app, !affected.contains(app) { affected.append(app) }
-        line.clear()
-        line.add("    → ")
-        line.add(effect, of: app.map { model.apps[$0].id })
-        trace.add(line.text)
+        if trace != nil { write(effect, app) }
         // After a recovery the core repeats requests that were in progress. A repetition is not checked as a second
         // request.
         if case .run(_, .reattached) = event, world.repeatOutcome(effect) { return }
@@ -263,9 +267,17 @@ package struct Simulation<Core: DecidingCore> {
 
     // MARK: The trace
 
-    mutating func record(_ sentence: String) { trace.add(sentence) }
+    mutating func record(_ sentence: @autoclosure () -> String) { if trace != nil { trace?.add(sentence()) } }
+
+    private mutating func write(_ effect: Effect, _ app: Int?) {
+        line.clear()
+        line.add("    → ")
+        line.add(effect, of: app.map { model.apps[$0].id })
+        trace?.add(line.text)
+    }
 
     private mutating func write(_ event: Event, _ app: Int?) {
+        if trace == nil { return }
         line.clear()
         line.add("#")
         line.add(events)
@@ -274,11 +286,11 @@ package struct Simulation<Core: DecidingCore> {
         line.add("  ")
         line.add(event, of: app.map { model.apps[$0].id })
         if model.phase(of: event, app) == .past { line.add(" (of an earlier run)") }
-        trace.add(line.text)
+        trace?.add(line.text)
     }
 
     private mutating func writeStates() {
-        guard !affected.isEmpty else { return }
+        guard trace != nil, !affected.isEmpty else { return }
         line.clear()
         line.add("    =")
         for app in affected {
@@ -290,12 +302,14 @@ package struct Simulation<Core: DecidingCore> {
             line.add(model.apps[app].phase.name)
             line.add(")")
         }
-        trace.add(line.text)
+        trace?.add(line.text)
     }
 }
 
-/// Simulates one seed with the real core.
+/// Simulates one seed with the real core. A seed that violates a rule is simulated once more, for the last lines of its trace.
 package func simulate(_ options: SimulationOptions, print: ((String) -> Void)? = nil) -> SimulationResult {
     var simulation = Simulation(options, print: print) { LifecycleCore(firstRun: $0, firstReceipt: $1) }
-    return simulation.run()
+    let result = simulation.run()
+    if result.finding == nil || print != nil { return result }
+    return simulate(options) { _ in }
 }

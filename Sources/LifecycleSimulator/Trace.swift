@@ -1,4 +1,4 @@
-/// The trace: the digest of all lines, and the last lines for a finding. Optionally each line is printed.
+/// The trace: the digest of all lines, and the last lines for a finding. Each line is printed.
 struct Trace {
     /// The number of lines that a finding shows.
     static let tail = 40
@@ -9,9 +9,9 @@ struct Trace {
     /// The 64-bit FNV-1a hash of all lines with their line feeds.
     private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
     /// Receives each line, without the line feed.
-    let print: ((String) -> Void)?
+    let print: (String) -> Void
 
-    init(print: ((String) -> Void)?) { self.print = print }
+    init(print: @escaping (String) -> Void) { self.print = print }
 
     mutating func add(_ line: String) {
         var hash = digest
@@ -23,7 +23,7 @@ struct Trace {
         lines[next] = line
         next = (next + 1) % Self.tail
         count += 1
-        print?(line)
+        print(line)
     }
 
     /// The last lines, oldest first.

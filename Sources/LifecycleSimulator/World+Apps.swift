@@ -220,6 +220,7 @@ extension World {
             return send(run, .run(runs[run].id, .wakeCompleted(result)))
         }
         let isNamed = pushes.count > 1 || last % 3 > 0
+        for push in isNamed ? pushes : pushes.dropLast() { runs[run].completed[push] = now }
         send(run, .run(runs[run].id, .wakeCompleted(result, id: isNamed ? last : nil)))
         for push in pushes.dropLast().reversed() {
             sendMessage(run, .run(runs[run].id, .wakeCompleted(result, id: push)), after: 0)

@@ -259,6 +259,7 @@ extension World {
         runs[run].pushes += pushes.map(\.id).filter { !delayed.contains($0) }
         for wake in delayed { deliver(.run(runs[run].id, .notificationDelayed(wake: wake)), after: 0) }
         if !delayed.isEmpty { runs[run].hasUnread = true }
+        runs[run].unread.formUnion(delayed)
         // Also for those that it cannot read, so that the random stream of the app stays the same.
         if !pushes.isEmpty { planWake(run) }
     }

@@ -60,3 +60,10 @@ extension World {
     /// The kernel kills below the limit where that is exceeded, on the machine where nothing is available.
     mutating func countKill() { memory.kills += 1 }
 }
+
+extension World {
+    /// In every fifth seed the order is `balanced`, whatever was drawn.
+    mutating func balanceJetsam() {
+        if scenario.seed % 5 == 3 { manager.jetsamOrder = .balanced }
+    }
+}

@@ -113,7 +113,7 @@ func run(_ arguments: Arguments) {
         virtual += result.virtualSeconds
         faults.add(result.faults)
         coverage.add(result.coverage)
-        if arguments.seeds == 1 { print("digest \(hexadecimal(result.digest))") }
+        if let digest = result.digest, arguments.seeds == 1 { print("digest \(hexadecimal(digest))") }
     }
     if arguments.isTraced { return }
     let time = seconds(of: CLOCK_MONOTONIC) - start

@@ -9,8 +9,6 @@ struct Mutant: DecidingCore {
 
     var core: LifecycleCore
     let handling: Break
-    var changesView: ((AppView) -> AppView)?
-    var changesDeadline: ((Instant?, Instant) -> Instant?)?
     /// The fault at a recovery.
     var recovering: ((inout Mutant) -> Void)?
     /// When the last event came.
@@ -61,15 +59,8 @@ struct Mutant: DecidingCore {
         }
     }
 
-    var nextDeadline: Instant? {
-        guard let changesDeadline else { return core.nextDeadline }
-        return changesDeadline(core.nextDeadline, now)
-    }
-    func view(of app: AppID, at now: Instant) -> AppView? {
-        let view = core.view(of: app, at: now)
-        guard let changesView else { return view }
-        return view.map(changesView)
-    }
+    var nextDeadline: Instant? { core.nextDeadline }
+    func view(of app: AppID, at now: Instant) -> AppView? { core.view(of: app, at: now) }
     var appIDs: [AppID] { core.appIDs }
     var memory: MemoryView { core.memory }
     var runIDs: [RunID] { core.runIDs }
@@ -79,6 +70,9 @@ struct Mutant: DecidingCore {
         recovering?(&self)
     }
     func difference(from other: Self) -> String? { core.difference(from: other.core) }
+    var brokenInvariants: [BrokenInvariant] { core.brokenInvariants }
+    mutating func continueAfterBrokenInvariants() { core.continueAfterBrokenInvariants() }
+    mutating func verifyAll() { core.verifyAll() }
 }
 
 /// A fault of the core, and the rule that must find it.

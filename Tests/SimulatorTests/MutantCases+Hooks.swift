@@ -3,7 +3,7 @@ import LifecycleSimulator
 
 extension MutantCase {
     static let hooks: [MutantCase] = [
-        .answering("assumes that a hook is over at once", .hooksRunAwake, performing: true) {
+        .answering("assumes that a hook is over at once", .workKeepsAwake, performing: true) {
             if case .runHook(let run, _, let number) = $0 {
                 .run(run, .hookEnded(number: number, .ended(.exited(0))))
             } else {

@@ -10,42 +10,24 @@ extension MutantCase {
         if case .run(_, .inputArrived(_, let input)) = event { input } else { nil }
     }
 
-    /// A fault in what is shown of an app.
-    private static func views(
-        _ name: String, _ rule: Rule, _ change: @escaping @Sendable (inout AppView) -> Void
-    ) -> MutantCase {
-        MutantCase(name: name, rule: rule) { core, _ in
-            var mutant = Mutant(core: core) { mutant, event, now in mutant.core.handle(event, at: now) }
-            mutant.changesView = { view in
-                var view = view
-                change(&view)
-                return view
-            }
-            return mutant
-        }
-    }
-
     private static let waking: [MutantCase] = [
-        .events("ignores peers that wait", .peersAreDrained) { event in
+        .events("ignores peers that wait", .inputWakes) { event in
             input(event)?.isHalfFull ?? false ? nil : event
         },
-        .events("ignores timers and event descriptors", .timersWake) { event in
+        .events("ignores timers and event descriptors", .inputWakes) { event in
             switch input(event)?.kind {
             case .timer, .event: nil
             case .listener, .stream, .datagram, .pipe, .terminal, .epoll, nil: event
             }
         },
-        .views("counts no time of apps that are woken for themselves", .drainsAreCounted) {
-            $0.unrequestedTime = .zero
-        },
     ]
 
     private static let blindness: [MutantCase] = [
-        .events("takes apps that cannot be watched for watched ones", .blindAppsAreAwake) { event in
+        .events("takes apps that cannot be watched for watched ones", .inputWakes) { event in
             guard case .run(let run, .inputWatched(let attempt, let watch)) = event, watch.isBlind else { return event }
             return .run(run, .inputWatched(attempt: attempt, InputWatch(watched: 1)))
         },
-        MutantCase(name: "leaves apps suspended that a new daemon cannot watch", rule: .blindAppsAreAwake) { core, _ in
+        MutantCase(name: "leaves apps suspended that a new daemon cannot watch", rule: .inputWakes) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 switch event {
                 case .recovered: mutant.count = 1
@@ -56,16 +38,10 @@ extension MutantCase {
                 return mutant.core.handle(event, at: now)
             }
         },
-        .without("does not report what cannot be watched", .blindAppsAreShown) {
-            if case .report(.inputNotWatched) = $0 { true } else { false }
-        },
-        .views("does not show that an app cannot be watched", .blindAppsAreShown) {
-            $0.awake.removeAll { $0.reason == .notWatchable }
-        },
     ]
 
     private static let bursts: [MutantCase] = [
-        .effects("reports input that wakes no app", .burstsAreBounded) { effects, event, mutant in
+        .effects("reports input that wakes no app", .inputCostsLittle) { effects, event, mutant in
             guard effects.isEmpty, case .run(let run, .inputArrived(_, let input)) = event,
                 let app = mutant.core.app(of: run)
             else { return effects }
@@ -90,14 +66,7 @@ extension MutantCase {
     ]
 
     private static let stays: [MutantCase] = [
-        .effects("lets an app that is woken too often stay awake twice as long", .quickTurnsAreBounded) {
-            effects, _, _ in
-            effects.map { effect in
-                guard case .report(.wokenTooOften(let id, let time)) = effect else { return effect }
-                return .report(.wokenTooOften(id, staysAwake: time * 2))
-            }
-        },
-        MutantCase(name: "suspends an app that was woken too often a second late", rule: .quickTurnsAreBounded) {
+        MutantCase(name: "suspends an app that was woken too often a second late", rule: .suspendedInTime) {
             core, _ in
             Mutant(core: core) { mutant, event, now in
                 let milliseconds = Int(now.sinceOrigin / .milliseconds(1))
@@ -112,17 +81,7 @@ extension MutantCase {
                 }
                 return effects
             }
-        },
-        .policies("lets wakes by input last for too long", .trafficWakesEnd) {
-            if $0.role != .worker { $0.idleTime *= 6 }
-        },
-        MutantCase(name: "ends a wake by input at the first look", rule: .trafficWakesEnd) { core, _ in
-            Mutant(core: core) { mutant, event, now in
-                let effects = mutant.core.handle(event, at: now)
-                guard case .run(let run, .workMeasured) = event else { return effects }
-                return effects + mutant.core.handle(.run(run, .wakeCompleted(.noData)), at: now)
-            }
-        },
+        }
     ]
 
     private static func isChange(_ event: Event) -> Bool {
@@ -130,7 +89,7 @@ extension MutantCase {
     }
 
     private static let reloads: [MutantCase] = [
-        .effects("keeps the watch when Traffic= changes", .watchesEndFirst) { effects, event, _ in
+        .effects("keeps the watch when Traffic= changes", .inputWakes) { effects, event, _ in
             guard isChange(event) else { return effects }
             return effects.filter { effect in
                 switch effect {
@@ -139,13 +98,7 @@ extension MutantCase {
                 }
             }
         },
-        .effects("has no budget for an app that is no worker any more", .reloadsTakeEffect) { effects, event, _ in
-            guard isChange(event) else { return effects }
-            return effects.filter { effect in
-                if case .report(.deadlineStarted(_, .backgroundTime, _, _)) = effect { false } else { true }
-            }
-        },
-        MutantCase(name: "keeps IdleSec= as it was first read", rule: .reloadsTakeEffect) { core, _ in
+        MutantCase(name: "keeps IdleSec= as it was first read", rule: .idleIsSuspended) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 guard case .registered(let id, var policy, let launches) = event,
                     let before = mutant.idleTimes[id]

@@ -6,12 +6,12 @@ extension MutantCase {
     static let traffic: [MutantCase] = watching + idling + bounding
 
     private static let bounding: [MutantCase] = [
-        .events("takes what an app has sent to itself for traffic", .drainsAreCounted) { event in
+        .events("takes what an app has sent to itself for traffic", .unrequestedTimeIsLimited) { event in
             guard case .run(let run, .inputArrived(let attempt, var input)) = event else { return event }
             input.source = .outside
             return .run(run, .inputArrived(attempt: attempt, input))
         },
-        .policies("takes workers for apps", .workersRunInBackground) { $0.role = .app },
+        .policies("takes workers for apps", .homeIsInFront) { $0.role = .app },
         .events("suspends apps with file locks", .locksAreReleased) { event in
             if case .run(_, .locksFound) = event { nil } else { event }
         },
@@ -24,17 +24,7 @@ extension MutantCase {
                 }
             }
         },
-        .without("does not let an app that is woken too often stay awake", .quickTurnsAreBounded) {
-            if case .report(.wokenTooOften) = $0 { true } else { false }
-        },
-        .effects("lets an app that is woken too often stay awake for too long", .quickTurnsAreBounded) {
-            effects, _, _ in
-            effects.map { effect in
-                guard case .report(.wokenTooOften(let id, let time)) = effect else { return effect }
-                return .report(.wokenTooOften(id, staysAwake: time + .seconds(1)))
-            }
-        },
-        .effects("does too much for each input", .turnsAreBounded) { effects, event, mutant in
+        .effects("does too much for each input", .inputCostsLittle) { effects, event, mutant in
             guard case .run(let run, .inputArrived) = event, let app = mutant.core.app(of: run) else { return effects }
             return effects + Array(repeating: Effect.report(.freezeTakesLong(app)), count: 100)
         },
@@ -44,7 +34,7 @@ extension MutantCase {
         .events("ignores input", .inputWakes) { event in
             if case .run(_, .inputArrived) = event { nil } else { event }
         },
-        .events("suspends an app although one of its processes cannot be watched", .blindAppsAreAwake) { event in
+        .events("suspends an app although one of its processes cannot be watched", .inputWakes) { event in
             guard case .run(let run, .inputWatched(let attempt, let watch)) = event, watch.watched > 0 else {
                 return event
             }
@@ -54,17 +44,10 @@ extension MutantCase {
         .policies("waits for longer until it looks at less input", .inputWakes) {
             $0.wakeThreshold.time = $0.wakeThreshold.time.map { $0 * 3 }
         },
-        .without("does not end the watch", .watchesEndFirst) {
-            if case .stopWatchingInput = $0 { true } else { false }
-        },
-        .effects("ends the watch after the thaw", .watchesEndFirst) { effects, _, _ in
-            let ends = effects.filter { if case .stopWatchingInput = $0 { true } else { false } }
-            return effects.filter { if case .stopWatchingInput = $0 { false } else { true } } + ends
-        },
-        .without("does not watch suspended apps", .watchesEndFirst) {
+        .without("does not watch suspended apps", .inputWakes) {
             if case .watchInput = $0 { true } else { false }
         },
-        .effects("watches apps that wake on traffic for local peers only", .watchesEndFirst) { effects, _, _ in
+        .effects("watches apps that wake on traffic for local peers only", .inputWakes) { effects, _, _ in
             effects.map { effect in
                 guard case .watchInput(let run, let attempt, _) = effect else { return effect }
                 return .watchInput(run, attempt: attempt, onlyPeers: true)
@@ -84,12 +67,6 @@ extension MutantCase {
         },
         .policies("ignores what goes over connections beside ticks", .workKeepsAwake) { $0.keepAwake = .cpu },
         .policies("counts what goes over connections for too short a time", .workKeepsAwake) { $0.requestTime /= 20 },
-        MutantCase(name: "ignores the look at a frozen worker", rule: .frozenWaitsAreWatched) { core, _ in
-            Mutant(core: core) { mutant, event, now in
-                if case .run(let run, .workMeasured) = event, mutant.suspended.contains(run) { return [] }
-                return mutant.core.handle(event, at: now)
-            }
-        },
         .events("does not keep the timers of workers", .ownTimersAreServed) { event in
             guard case .run(let run, .workMeasured(var work)) = event else { return event }
             work.due = nil
@@ -105,12 +82,11 @@ extension MutantCase {
             work.isBrief = false
             return .run(run, .workMeasured(work))
         },
-        .events("ignores what apps say of their idleness", .hintsSuspend) { event in
+        .events("ignores what apps say of their idleness", .idleIsSuspended) { event in
             if case .run(_, .idleHinted(true)) = event { nil } else { event }
         },
         .policies("looks too rarely", .idleIsSuspended) { $0.idleTime *= 6 },
-        .policies("looks too often", .looksAreRare) { $0.idleTime /= 4 },
-        .effects("looks at suspended apps", .looksAreRare) { effects, event, mutant in
+        .effects("looks at suspended apps", .inputCostsLittle) { effects, event, mutant in
             guard case .run(let run, .inputWatched) = event, mutant.suspended.contains(run),
                 effects.isEmpty
             else { return effects }

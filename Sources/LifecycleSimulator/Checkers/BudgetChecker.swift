@@ -39,7 +39,7 @@ struct BudgetChecker {
         case .notify(_, .tasksExpiring): stays[app].isNotified = true
         case .report(.deadlineMissed(let id, .backgroundTime, _)):
             findings.check(
-                stays[app].isNotified, .expirationIsNotified, "\(id) is killed for its tasks without a notice")
+                stays[app].isNotified, .budgetIsKept, "\(id) is killed for its tasks without a notice")
         case .report(.deadlineStarted(let id, .backgroundTime, let time, _)):
             let isWhole = known.phase == .launching || known.phase == .foreground
             findings.check(

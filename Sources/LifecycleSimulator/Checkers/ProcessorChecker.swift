@@ -3,46 +3,27 @@ import LifecycleCore
 /// Checks that apps which use too much processor time in the background are killed or throttled, and no others (L44). The world
 /// knows what they have used.
 struct ProcessorChecker {
-    /// What a run had used at a look.
+    /// What a run had used at some time.
     private struct Point {
         let at: Microseconds
         let used: Microseconds
-        let waited: Microseconds
-    }
-
-    /// What the look says whose outcome is being handled.
-    private struct Verdict {
-        let app: Int
-        /// It used more than half of the limit.
-        let isHigh: Bool
-        let isOver: Bool
-        /// It needs at most half of the limit.
-        let isLow: Bool
+        let lateness: Microseconds
     }
 
     private struct App {
-        /// The looks since it was last in the foreground, the oldest first.
-        var points: [Point] = []
-        /// The look that has no outcome yet.
-        var asked: Point?
-        var lastLook: Microseconds?
-        /// Since when it has been awake in the background.
+        /// When the run was created, or last left the foreground.
+        var entered: Point?
+        /// Since when it is awake in the background and is not throttled.
         var awakeSince: Microseconds?
-        /// The delays until its last look, or until then.
-        var lateness: Microseconds = 0
-        var isWarned = false
+        /// What it had used once it was surely looked at, and two periods later.
+        var start: Point?
+        var end: Point?
         var isThrottled = false
-        var isKilled = false
         /// Its manifest said `Suspend=dry-run`: what it uses while it would be suspended is not counted (L58).
         var isExempt = false
-
-        mutating func leaveBackground() {
-            (points, asked, lastLook, awakeSince, isWarned) = ([], nil, nil, nil, false)
-        }
     }
 
     private var apps: [App]
-    private var verdict: Verdict?
     /// In most seeds nothing is measured.
     private var isAnyLimited = false
 
@@ -50,162 +31,95 @@ struct ProcessorChecker {
 
     init(apps count: Int) { apps = Array(repeating: App(), count: count) }
 
-    private static func interval(_ policy: AppPolicy) -> Microseconds {
-        max(100 * .millisecond, policy.backgroundCPUTime.microseconds / 6)
-    }
-
     /// Records an event. Called before the core handles it.
-    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
-        verdict = nil
-        switch event {
-        case .registered(_, let policy, _): if policy.backgroundCPUAction != .ignore { isAnyLimited = true }
-        // What was asked for before has no outcome.
-        case .recovered: for app in apps.indices { apps[app].asked = nil }
-        case .run(let run, .processorMeasured):
-            guard let app, model.apps[app].run == run, let point = apps[app].asked else { return }
-            apps[app].asked = nil
-            apps[app].points.append(point)
-            let phase = model.apps[app].phase
-            if phase == .entering || phase == .running { verdict = judge(app, model.apps[app].policy, now) }
-        default: break
-        }
-    }
-
-    private mutating func judge(_ app: Int, _ policy: AppPolicy, _ now: Microseconds) -> Verdict? {
-        let period = policy.backgroundCPUTime.microseconds
-        let limit = Microseconds(policy.backgroundCPULimit)
-        let first = apps[app].points.lastIndex { now - $0.at >= period }
-        if let first { apps[app].points.removeSubrange(..<first) }
-        guard let start = apps[app].points.first, let end = apps[app].points.last else { return nil }
-        let (used, waited, time) = (end.used - start.used, end.waited - start.waited, now - start.at)
-        return Verdict(
-            app: app, isHigh: used * 2000 > max(period, time) * limit,
-            isOver: first != nil && used * 1000 > time * limit,
-            isLow: first != nil && (used + waited) * 2000 <= time * limit)
+    mutating func record(_ event: Event) {
+        if case .registered(_, let policy, _) = event, policy.backgroundCPUAction != .ignore { isAnyLimited = true }
     }
 
     mutating func record(
         _ effect: Effect, of app: Int?, _ model: CoreModel, _ world: World, at now: Microseconds,
         _ findings: inout Findings
     ) {
-        guard let app else { return }
+        guard isAnyLimited, let app else { return }
         let known = model.apps[app]
-        let verdict = verdict?.app == app ? verdict : nil
         switch effect {
         case .spawn: apps[app] = App()
-        case .measureProcessor(let run): checkLook(app, run, known, world, now, &findings)
+        case .report(.stateChanged(_, _, .background, _)): if apps[app].entered == nil { enter(app, known, world) }
         case .report(.stateChanged(_, _, .inactive, _)), .report(.stateChanged(_, _, .active, _)):
-            apps[app].leaveBackground()
-        case .report(.processorUseHigh):
-            apps[app].isWarned = true
-            findings.check(
-                apps[app].isExempt || verdict?.isHigh ?? false, .processorUseIsFair,
-                "\(known.id) is reported, but has not used half of its processor time in the background")
+            apps[app].entered = nil
         case .report(.processorThrottled):
             apps[app].isThrottled = true
-            let mayBe = known.policy.backgroundCPUAction == .throttle
-            findings.check(
-                apps[app].isExempt || mayBe && verdict?.isOver ?? false, .processorUseIsFair,
-                "\(known.id) is throttled, but has not used too much processor time, or is to be killed")
-        case .report(.processorThrottleEnded):
-            apps[app].isThrottled = false
-            findings.check(
-                apps[app].isExempt || verdict?.isLow ?? true, .throttlesEnd,
-                "\(known.id) is throttled no more, but needs as much as before")
-        case .kill: if let verdict { checkKill(verdict, known, &findings) }
+            checkUse(app, .throttle, known, world, &findings)
+        case .report(.processorThrottleEnded): apps[app].isThrottled = false
         case .writeReceipt(let receipt):
             guard receipt.code == Receipt.Code.backgroundCPU else { return }
             findings.check(
-                apps[app].isKilled && receipt.state == .background, .processorUseIsFair,
-                "receipt \(receipt.id) says that \(known.id) used too much processor time, but it was not killed for it"
-            )
+                receipt.state == .background, .processorUseIsBounded,
+                "\(known.id) is killed for its processor time while it is \(receipt.state)")
+            checkUse(app, .kill, known, world, &findings)
         default: break
         }
     }
 
-    private mutating func checkKill(_ verdict: Verdict, _ known: AppModel, _ findings: inout Findings) {
-        findings.check(
-            apps[verdict.app].isExempt || verdict.isOver && known.policy.backgroundCPUAction == .kill,
-            .processorUseIsFair,
-            "\(known.id) is killed, but has not used too much processor time, or is to be throttled")
-        apps[verdict.app].isKilled = true
+    private mutating func enter(_ app: Int, _ known: AppModel, _ world: World) {
+        apps[app].entered = point(known, world)
     }
 
-    private mutating func checkLook(
-        _ app: Int, _ run: RunID, _ known: AppModel, _ world: World, _ now: Microseconds, _ findings: inout Findings
+    private func point(_ known: AppModel, _ world: World) -> Point? {
+        guard let run = known.run.flatMap({ world.index(of: $0) }) else { return nil }
+        return Point(at: world.now, used: world.processor(of: run).used, lateness: world.pastLateness)
+    }
+
+    /// It must have used in the background at least what it may use in `BackgroundCPUSec=`.
+    private func checkUse(
+        _ app: Int, _ action: AppPolicy.BackgroundCPU, _ known: AppModel, _ world: World, _ findings: inout Findings
     ) {
+        guard !apps[app].isExempt, let entered = apps[app].entered, let point = point(known, world) else { return }
+        let used = point.used - entered.used
+        let allowed = known.policy.backgroundCPUTime.microseconds * Microseconds(known.policy.backgroundCPULimit) / 1000
         findings.check(
-            known.phase == .entering || known.phase == .running, .processorLooksAreRare,
-            "the processor time of \(known.id) is measured while it is \(known.phase)")
-        let isEarly = apps[app].lastLook.map { now - $0 < Self.interval(known.policy) } ?? false
-        findings.check(
-            (apps[app].isExempt || !isEarly) && known.policy.backgroundCPUAction != .ignore, .processorLooksAreRare,
-            "the processor time of \(known.id) is measured, and was measured \(now - (apps[app].lastLook ?? now)) µs ago"
-        )
-        guard let index = world.index(of: run) else { return }
-        let processor = world.processor(of: index)
-        // If the last look has no answer yet, that is the one that comes first.
-        let asked = apps[app].asked
-        apps[app].asked = Point(
-            at: now, used: asked?.used ?? processor.used, waited: asked?.waited ?? processor.waited)
-        apps[app].lastLook = now
-        apps[app].lateness = world.pastLateness
+            known.policy.backgroundCPUAction == action && used >= allowed, .processorUseIsBounded,
+            "\(known.id) is subject to \(action), but has used \(used) µs in the background, of \(allowed) µs")
     }
 
     // MARK: After all effects of an event
 
-    mutating func verify(
-        of app: Int, _ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings
-    ) {
+    mutating func verify(of app: Int, _ model: CoreModel, _ world: World) {
         guard isAnyLimited else { return }
         let known = model.apps[app]
-        let isAwake = known.phase == .entering || known.phase == .running
-        if !isAwake || known.policy.backgroundCPUAction == .ignore {
-            apps[app].awakeSince = nil
-        } else if apps[app].awakeSince == nil {
-            apps[app].awakeSince = now
-            apps[app].lateness = world.pastLateness
-        }
         if known.policy.effectiveSuspension == .dryRun { apps[app].isExempt = true }
-        if let verdict, verdict.app == app, !apps[app].isExempt { verify(verdict, known, &findings) }
-        guard let run = known.run.flatMap({ world.index(of: $0) }), known.phase != .ending else { return }
-        findings.check(
-            apps[app].isThrottled == (world.runs[run].processor.limit != nil), .throttlesEnd,
-            "\(known.id) is throttled: \(apps[app].isThrottled), but its limit is "
-                + "\(world.runs[run].processor.limit.map { "\($0)" } ?? "none")")
-    }
-
-    private func verify(_ verdict: Verdict, _ known: AppModel, _ findings: inout Findings) {
-        let app = apps[verdict.app]
-        findings.check(
-            !verdict.isHigh || app.isWarned, .processorUseIsBounded,
-            "\(known.id) has used half of its processor time in the background, and that is not reported")
-        if verdict.isLow {
-            findings.check(!app.isThrottled, .throttlesEnd, "\(known.id) is still throttled, but needs little")
+        let isAwake = known.phase == .entering || known.phase == .running
+        if !isAwake || known.policy.backgroundCPUAction == .ignore || apps[app].isThrottled {
+            (apps[app].awakeSince, apps[app].start, apps[app].end) = (nil, nil, nil)
+        } else if apps[app].awakeSince == nil {
+            apps[app].awakeSince = world.now
         }
-        guard verdict.isOver else { return }
-        let isActedOn =
-            switch known.policy.backgroundCPUAction {
-            case .kill: app.isKilled
-            case .throttle: app.isThrottled
-            case .ignore: true
-            }
-        findings.check(
-            isActedOn, .processorUseIsBounded,
-            "\(known.id) has used more processor time than it may in the background, and nothing follows")
     }
 
-    /// Checks after `deadlineReached` that each app was looked at in time.
-    func verifyAll(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
+    /// Checks after `deadlineReached` that no app has used half as much again as it may, over two periods, and is not acted on at
+    /// the next look: there is one six times in a period.
+    mutating func verifyAll(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         guard isAnyLimited else { return }
         for app in apps.indices {
             guard let since = apps[app].awakeSince, !apps[app].isExempt else { continue }
-            let interval = Self.interval(model.apps[app].policy)
-            let due = apps[app].lastLook.map { max(since, $0 + interval) } ?? since + interval
-            let limit = due + Self.slack + world.lateness - apps[app].lateness
+            let known = model.apps[app]
+            let period = known.policy.backgroundCPUTime.microseconds
+            let look = period / 6 + Self.slack
+            guard let start = apps[app].start else {
+                if now - since >= look { apps[app].start = point(known, world) }
+                continue
+            }
+            guard let end = apps[app].end else {
+                if now - start.at >= 2 * period { apps[app].end = point(known, world) }
+                continue
+            }
+            if now - end.at < look { continue }
+            (apps[app].start, apps[app].end) = (end, nil)
+            if world.pastLateness > start.lateness { continue }
+            let (used, time) = (end.used - start.used, end.at - start.at)
             findings.check(
-                now <= limit, .processorUseIsBounded,
-                "\(model.apps[app].id) is awake in the background, and its processor time is not measured")
+                used * 1000 <= time * Microseconds(known.policy.backgroundCPULimit) * 3 / 2, .processorUseIsBounded,
+                "\(known.id) has used \(used) µs in \(time) µs in the background, and nothing follows")
         }
     }
 }

@@ -107,11 +107,6 @@ struct ReceiptChecker {
         findings.check(
             receipt.state != .notRunning && receipt.state != .terminating, .receiptsAreTrue,
             "receipt \(receipt.id): the end began in the state \(receipt.state)")
-        let before = model.apps[app].memoryBeforeEnd
-        findings.check(
-            (before == 0 || receipt.memory == before) && receipt.peakMemory >= receipt.memory, .receiptsAreTrue,
-            "receipt \(receipt.id) has \(receipt.memory) bytes and a peak of \(receipt.peakMemory); before its end "
-                + "\(receipt.app) had \(before)")
         // If the exit status is unknown, the daemon's SIGKILL is the cause if it was sent.
         let isSIGKILL = end.status == .unknown ? wasKilled : end.status.isSIGKILL
         switch receipt.namespace {

@@ -34,9 +34,9 @@ struct RelaunchChecker {
         case .shutdownRequested: for index in apps.indices { excuse(index) }
         case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered:
             if let app { excuse(app) }
-        // A return after jetsam is cancelled by a manifest that does not ask for it; `ReturnChecker` checks returns.
+        // A return after jetsam is cancelled by a manifest that does not ask for it.
         case .registered(_, let policy, _):
-            guard let app, !apps[app].endsByItself, !ReturnChecker.isToRun(policy) else { return }
+            guard let app, !apps[app].endsByItself, !policy.isToRun else { return }
             apps[app].due = nil
         case .run(let run, .exited), .run(let run, .spawnFailed):
             guard let app, model.apps[app].run == run, apps[app].endsByItself, !model.isShuttingDown else { return }
@@ -65,7 +65,7 @@ struct RelaunchChecker {
         // The kernel's OOM killer: an app that is to run comes back as after jetsam.
         case .writeReceipt(let receipt)
         where receipt.namespace == .jetsam && receipt.code == Receipt.Code.jetsam
-            && ReturnChecker.isToRun(model.apps[app].policy):
+            && model.apps[app].policy.isToRun:
             apps[app].endsByItself = false
             apps[app].isOwed = false
         case .report(.stateChanged(_, _, .terminating, let reason)):
@@ -100,7 +100,7 @@ struct RelaunchChecker {
             "\(known.id) has Relaunch=always and ended by itself, but no relaunch is scheduled")
     }
 
-    /// Whether the launch of an app waits for others (L52), or for memory after jetsam, which `ReturnChecker` checks.
+    /// Whether the launch of an app waits for others (L52), or for memory after jetsam, which `MemoryRule` checks.
     private func waits<Core: DecidingCore>(_ app: Int, _ model: CoreModel, _ core: Core, _ now: Microseconds) -> Bool {
         let view = core.view(of: model.apps[app].id, at: Instant(now))
         return view?.launchWaiting != nil || view?.memoryAwaited != nil
@@ -134,4 +134,9 @@ struct RelaunchChecker {
                 due > now, .wantedAppsRun, "the relaunch of \(model.apps[app].id) was due \(now - due) µs ago")
         }
     }
+}
+
+extension AppPolicy {
+    /// Whether it comes back after jetsam.
+    fileprivate var isToRun: Bool { relaunch == .always || launchAtStart != nil || role == .worker }
 }

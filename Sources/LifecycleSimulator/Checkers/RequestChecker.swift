@@ -118,12 +118,12 @@ struct RequestChecker {
             isTrue, .answersAreTrue, "request \(request) for \(waiter.goal) is answered with \(answer)")
         if case .wake = waiter.goal {
             findings.check(
-                answer != .refused(.ending), .endingAppsAreWoken,
+                answer != .refused(.ending), .answersAreTrue,
                 "request \(request) to wake \(app?.id.name ?? "an unknown app") is refused because the app is ending")
         }
         if case .end = waiter.goal, case .refused(let refusal) = answer {
             findings.check(
-                Self.mayRefuseEnd(refusal), .endsAreNotRefused,
+                Self.mayRefuseEnd(refusal), .answersAreTrue,
                 "request \(request) to end \(app?.id.name ?? "an unknown app") is refused: \(refusal)")
         }
     }
@@ -152,5 +152,15 @@ extension LaunchReason {
         case .push, .fetch, .socket, .timer, .accessory, .location: true
         case .user, .url, .relaunch: false
         }
+    }
+}
+
+extension Request {
+    /// What it asks of an app with this manifest: a worker is never in the foreground (L49).
+    fileprivate func reached(by policy: AppPolicy) -> Request {
+        guard policy.role == .worker, case .launch(.foreground, let reason, let url, let environment) = self else {
+            return self
+        }
+        return .launch(.background, reason: reason, url: url, environment: environment)
     }
 }

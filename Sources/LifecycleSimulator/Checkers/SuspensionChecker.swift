@@ -4,8 +4,8 @@ import LifecycleCore
 /// (L18).
 struct SuspensionChecker {
     private struct IdleTime {
-        /// The number of open tasks by name.
-        var tasks: [String: Int] = [:]
+        /// The number of open tasks.
+        var tasks = 0
         /// When its last assertion ended in the background.
         var since: Microseconds?
         /// Whether the budget is used up: then the app is suspended immediately.
@@ -66,17 +66,11 @@ struct SuspensionChecker {
         case .spawn: apps[app] = IdleTime()
         case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _, _)):
             mustRun = app
-        case .report(.deadlineMissed(let id, .backgroundTime, _)):
-            findings.check(
-                !apps[app].tasks.isEmpty, .deadlinesAreFair, "\(id) is killed for its tasks, but has none")
         case .continueStopped: apps[app].isStopped = false
         case .notify(_, .takeSnapshot): apps[app].snapshotUntil = now + 500 * .millisecond
-        case .report(.taskBegan(_, let name)): apps[app].tasks[name, default: 0] += 1
-        case .report(.taskEnded(let id, let name)):
-            let count = apps[app].tasks[name] ?? 0
-            findings.check(count > 0, .suspendedHasNoAssertion, "\(id): task \(name) ends, but did not begin")
-            apps[app].tasks[name] = count > 1 ? count - 1 : nil
-        case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = [:]
+        case .report(.taskBegan): apps[app].tasks += 1
+        case .report(.taskEnded): apps[app].tasks = max(0, apps[app].tasks - 1)
+        case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = 0
         case .report(.stateChanged(_, _, .inactive, _)), .report(.stateChanged(_, _, .active, _)):
             apps[app].isBudgetOver = false
         case .report(.deadlineCancelled(_, .backgroundTime, _)): apps[app].isBudgetOver = true
@@ -84,7 +78,7 @@ struct SuspensionChecker {
         case .thaw(let run, _):
             findings.check(
                 !isTimer || model.apps[app].policy.role == .home || hasInput || model.apps[app].policy.role == .worker
-                    || UnloadChecker.isDue(model.apps[app], at: now), .thawsHaveACause,
+                    || EndChecker.isDue(model.apps[app], at: now), .thawsHaveACause,
                 "run \(run) is thawed by a timer, but nothing needs it to run")
         case .freeze: checkFreeze(app, model, deadlines, now, &findings)
         default: break
@@ -112,13 +106,13 @@ struct SuspensionChecker {
         let known = model.apps[app]
         if isFreezeLost, known.phase == .suspended { return }
         findings.check(
-            known.phase == .running || known.phase == .entering && model.isEntered(app), .suspendedHasNoAssertion,
+            known.phase == .running || known.phase == .entering && model.isEntered(app), .workKeepsAwake,
             "\(known.id) is frozen while it is \(known.phase)")
         findings.check(
-            apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app), .suspendedHasNoAssertion,
-            "\(known.id) is frozen with an open assertion: tasks \(apps[app].tasks.keys.sorted())")
+            apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app) && !known.hooks.isRunning, .workKeepsAwake,
+            "\(known.id) is frozen with \(apps[app].tasks) open tasks, in a wake, or while its hook runs")
         findings.check(
-            known.policy.effectiveSuspension == .yes, .dryRunFreezesNothing,
+            known.policy.effectiveSuspension == .yes, .suspendedInTime,
             "\(known.id) is frozen with Suspend=\(known.policy.suspension.rawValue)")
         findings.check(
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
@@ -139,7 +133,7 @@ struct SuspensionChecker {
         let known = model.apps[app]
         if isLeftAwake { apps[app].wasLeftAwake = true }
         let isQuiet =
-            known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
+            known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)
             && !startUps.isStartingUp(app) && !isLeftAwake && !known.hooks.isRunning
         if !isQuiet {
             apps[app].since = nil
@@ -161,9 +155,7 @@ struct SuspensionChecker {
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
             let policy = model.apps[app].policy
-            guard var since = apps[app].since, policy.role != .worker, policy.effectiveSuspension == .yes else {
-                continue
-            }
+            guard var since = apps[app].since, policy.role != .worker, policy.effectiveSuspension == .yes else { continue }
             since = max(since, apps[app].resumedAt)
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0

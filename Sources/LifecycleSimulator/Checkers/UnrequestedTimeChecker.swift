@@ -30,8 +30,6 @@ struct UnrequestedTimeChecker {
     }
 
     private var apps: [App]
-    /// The request that must be refused: an app that is not in the foreground asks for the foreground.
-    private var refused: RequestID?
     private static let hour: Microseconds = 3600 * .second
     /// The timeout of a thaw (5s), the warning of a freeze (2s), and 1s for the daemon.
     private static let slack: Microseconds = 8 * .second
@@ -46,15 +44,8 @@ struct UnrequestedTimeChecker {
                 allowStay(app, model, now)
             }
         }
-        refused = nil
         guard let app else { return }
         switch event {
-        case .requested(let id, _, .activate, by: .app(let asking)),
-            .requested(let id, _, .open, by: .app(let asking)),
-            .requested(let id, _, .launch(.foreground, _, _, _), by: .app(let asking)):
-            let isInForeground = asking.flatMap { model.indexes[$0] }.map { model.apps[$0].phase == .foreground }
-            // A worker does not come to the foreground (L49).
-            if isInForeground != true, model.apps[app].policy.role != .worker { refused = id }
         case .requested(_, _, let request, by: .user):
             switch request {
             case .launch, .activate, .open, .background, .push, .scene: allowStay(app, model, now)
@@ -73,9 +64,6 @@ struct UnrequestedTimeChecker {
     mutating func record(
         _ effect: Effect, of app: Int?, _ model: CoreModel, at now: Microseconds, _ findings: inout Findings
     ) {
-        if let refused, case .answer(refused, let answer) = effect {
-            if case .refused = answer { self.refused = nil }
-        }
         guard let app else { return }
         switch effect {
         case .spawn(_, _, let launch):
@@ -126,14 +114,6 @@ struct UnrequestedTimeChecker {
         // A wake renews a budget that ends earlier (L26).
         let stay = max(launch, extended) + background + max(budget, .seconds(30)) + policy.suspendDelay
         return (stay + max(terminate, extended)).microseconds
-    }
-
-    /// After all effects of an event.
-    func verify(_ findings: inout Findings) {
-        findings.check(
-            refused == nil, .foregroundNeedsUser,
-            "request \(refused.map { "\($0)" } ?? "") for the foreground is not refused, but an app in the background asked"
-        )
     }
 
     // MARK: What runs

@@ -111,6 +111,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         for (time, step) in scenario.steps { queue.push(.step(step), at: time) }
         while advance() {}
         finish()
+        precondition(core.brokenInvariants.isEmpty, "\(core.brokenInvariants)")
         return outcome
     }
 

@@ -83,6 +83,7 @@ package struct TimerSimulation {
             advance(to: now + random.below(pause) + 1)
             happen()
         }
+        precondition(core.brokenInvariants.isEmpty, "\(core.brokenInvariants)")
     }
 
     private mutating func begin() {
