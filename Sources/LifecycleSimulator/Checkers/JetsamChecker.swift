@@ -63,7 +63,8 @@ struct JetsamChecker {
         switch effect {
         case .thaw, .spawn: launched.append(app)
         case .report(.killTakesLong): overdue = app
-        case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)): shortSince = nil
+        case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
+            shortSince = nil
         case .kill: if isForMemory(app, event, model, now) { checkVictim(app, event, model, &findings) }
         default: break
         }
@@ -159,6 +160,7 @@ struct JetsamChecker {
         let left = model.apps.first { $0.phase == .suspended && now - $0.since > Self.longestShortage }
         findings.check(
             isEnding || left == nil, .jetsamActs,
-            "\(reading.available) bytes are available for \(now - shortSince) µs, and \(left?.id.name ?? "") is suspended")
+            "\(reading.available) bytes are available for \(now - shortSince) µs, and \(left?.id.name ?? "") is suspended"
+        )
     }
 }
