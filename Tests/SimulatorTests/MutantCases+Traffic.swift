@@ -6,11 +6,6 @@ extension MutantCase {
     static let traffic: [MutantCase] = watching + idling + bounding
 
     private static let bounding: [MutantCase] = [
-        .events("takes what an app has sent to itself for traffic", .unrequestedTimeIsLimited) { event in
-            guard case .run(let run, .inputArrived(let attempt, var input)) = event else { return event }
-            input.source = .outside
-            return .run(run, .inputArrived(attempt: attempt, input))
-        },
         .policies("takes workers for apps", .homeIsInFront) { $0.role = .app },
         .events("suspends apps with file locks", .locksAreReleased) { event in
             if case .run(_, .locksFound) = event { nil } else { event }
