@@ -238,7 +238,8 @@ struct CoreModel {
             apps[app].isRegistered = false
             apps[app].phase = .unknown
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
-            .watchGPU, .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch,
+            .watchGPU, .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn,
+            .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .identify, .report, .measureMemory, .allowSleep,
             .watchSockets, .stopWatchingSockets,
             .rejectConnections, .scheduleTimers, .subscribe, .finish:

@@ -10,8 +10,9 @@ enum CheckFigure: String, CaseIterable {
     case answer = "first answer of a suspended server / bare loop, p50"
     case events = "an event of the core / a byte through a pipe"
     case idleMemory = "PSS of the idle daemon"
-    case memoryPerApp = "PSS per app, 1,000 suspended, launched one by one"
-    case memoryPerAppAtStart = "PSS per app, 1,000 suspended, LaunchAtStart="
+    case memoryOfFirstApp = "PSS for the first app, suspended"
+    case memoryPerApp = "PSS for each of 999 more, launched one by one"
+    case memoryPerAppAtStart = "PSS for each of 999 more, LaunchAtStart="
     case wakeups = "wakeups in 10 s, 1,000 suspended"
 
     /// Memory has no peer, so it is compared in bytes. A count has no baseline but 0.
@@ -20,7 +21,7 @@ enum CheckFigure: String, CaseIterable {
     var kind: Kind {
         switch self {
         case .sequentialLaunches, .parallelLaunches, .resuming, .deadlineMedian, .deadlineTail, .answer, .events: .ratio
-        case .idleMemory, .memoryPerApp, .memoryPerAppAtStart: .bytes
+        case .idleMemory, .memoryOfFirstApp, .memoryPerApp, .memoryPerAppAtStart: .bytes
         case .wakeups: .count
         }
     }

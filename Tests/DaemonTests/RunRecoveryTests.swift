@@ -16,7 +16,9 @@ struct RunRecoveryTests {
         return client
     }
 
-    @Test("a command stays awake until its relay has found the next daemon, so that it never stays frozen without one (L54)")
+    @Test(
+        "a command stays awake until its relay has found the next daemon, so that it never stays frozen without one (L54)"
+    )
     func awaitsRelay() throws {
         let first = try TestDaemon()
         let client = try Self.start(first, "kept")

@@ -1,14 +1,16 @@
 /// Conditions that hold unless the core has a fault, checked where the state changes.
 ///
-/// Tests and debug builds stop at one that does not hold. A released daemon continues, and logs the first one of each location: to end
+/// Tests and debug builds stop at one that does not hold, and check each app after each event that concerns it (`verify`). A released daemon continues, and logs the first one of each location: to end
 /// would not repair the state, because the next daemon recovers the same one. A fault that leaves no state to continue with is a
 /// `precondition`.
 extension LifecycleCore {
     /// The invariants that did not hold, the first of each location.
     package var brokenInvariants: [BrokenInvariant] { invariantLog.broken }
 
-    /// Lets tests and debug builds continue after a broken invariant, too.
-    package mutating func continueAfterBrokenInvariants() { invariantLog.continues = true }
+    /// Lets tests and debug builds continue after a broken invariant, too, and has the simulator's released build check each app.
+    package mutating func continueAfterBrokenInvariants() {
+        (invariantLog.continues, invariantLog.checksApps) = (true, true)
+    }
 
     /// Checks an invariant. `index`: of the app that it is about.
     @inline(__always)

@@ -226,7 +226,7 @@ package struct LifecycleCore: Hashable, Sendable {
             followScenes(index)
             refresh(index)
             if isGone(index) { removeInstance(index, now) }
-            if !apps[index].isRemoved { verify(index) }
+            if invariantLog.checksApps, !apps[index].isRemoved { verify(index) }
             apps[index].isTouched = false
         }
         while touched.popLast() != nil {}

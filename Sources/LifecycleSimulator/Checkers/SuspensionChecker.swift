@@ -155,7 +155,9 @@ struct SuspensionChecker {
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
             let policy = model.apps[app].policy
-            guard var since = apps[app].since, policy.role != .worker, policy.effectiveSuspension == .yes else { continue }
+            guard var since = apps[app].since, policy.role != .worker, policy.effectiveSuspension == .yes else {
+                continue
+            }
             since = max(since, apps[app].resumedAt)
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0

@@ -2,11 +2,18 @@
 // load grow MIB          touches MIB in steps of 10, one each 20 ms, holds them for 2 s and prints "done".
 // load loop SECONDS      stands for what the user looks at: every 10 ms it touches an eighth of its 32 MiB. Prints how late it was, in
 //                        microseconds: the number of times, p50, p99, the longest.
+// load serve MIB PATH    touches MIB, prints "ready" and waits at a Unix socket. Each second it touches a 64th of its memory, as runtimes with
+//                        timers do. For a connection it touches a quarter, and answers.
+// load ask SECONDS PATH  connects, and prints after how many microseconds the answer came; "none": it did not come in time.
 // A page has 1,300 random bytes: memory of programs is compressed to about a third.
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,9 +59,49 @@ static void loop(long seconds) {
     printf("%zu %ld %ld %ld\n", count, late[count / 2], late[count * 99 / 100], late[count - 1]);
 }
 
+static int socket_at(const char *path, int is_server) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    int s = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (is_server) {
+        unlink(path);
+        if (bind(s, (struct sockaddr *)&address, sizeof address) || listen(s, 16)) exit(4);
+    } else if (connect(s, (struct sockaddr *)&address, sizeof address)) {
+        return -1;
+    }
+    return s;
+}
+
+static void serve(size_t mebibytes, const char *path) {
+    size_t size = mebibytes << 20, part = 0;
+    char *memory = filled(mebibytes);
+    struct pollfd listener = {socket_at(path, 1), POLLIN, 0};
+    puts("ready");
+    for (;;) {
+        int has_client = poll(&listener, 1, 1000) > 0;
+        size_t first = has_client ? 0 : part++ % 64 * (size / 64), end = first + size / (has_client ? 4 : 64);
+        for (size_t offset = first; offset < end; offset += page) memory[offset]++;
+        if (!has_client) continue;
+        int client = accept(listener.fd, NULL, NULL);
+        if (write(client, "!", 1) == 1) close(client);
+    }
+}
+
+static void ask(long seconds, const char *path) {
+    long start = now();
+    char byte;
+    int s = socket_at(path, 0);
+    struct timeval limit = {.tv_sec = seconds};
+    if (s >= 0) setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (s >= 0 && read(s, &byte, 1) == 1)
+        printf("%ld\n", now() - start);
+    else
+        puts("none");
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IONBF, 0);
-    if (argc != 3) return 2;
+    if (argc != 3 && argc != 4) return 2;
     long number = atol(argv[2]);
     state += (uint64_t)getpid();
     if (!strcmp(argv[1], "idle")) {
@@ -71,6 +118,10 @@ int main(int argc, char **argv) {
         sleep(2);
     } else if (!strcmp(argv[1], "loop")) {
         loop(number);
+    } else if (!strcmp(argv[1], "serve") && argc == 4) {
+        serve((size_t)number, argv[3]);
+    } else if (!strcmp(argv[1], "ask") && argc == 4) {
+        ask(number, argv[3]);
     } else {
         return 2;
     }
