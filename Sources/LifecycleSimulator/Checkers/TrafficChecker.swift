@@ -45,8 +45,13 @@ struct TrafficChecker {
         let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
         if wakes { return }
         let app = model.app(of: event)
-        let caused = effects.count { !wasDue || app != nil && model.app(of: $0) == app }
+        let caused = effects.count { !Self.isOfTime($0) && (!wasDue || app != nil && model.app(of: $0) == app) }
         findings.check(caused == 0, .inputCostsLittle, "input that wakes no app causes \(caused) effects")
+    }
+
+    /// What any event about the app may show to be over.
+    private static func isOfTime(_ effect: Effect) -> Bool {
+        if case .report(.unrequestedTimeUsedUp) = effect { true } else { false }
     }
 
     mutating func record(_ effect: Effect, of app: Int?) {
