@@ -4,6 +4,8 @@ import LifecycleCore
 /// waits.
 struct SocketChecker {
     private struct Wait {
+        /// Its number. When the first client has left, the next one has not waited as long.
+        let client: Int
         let since: Microseconds
         let lateness: Microseconds
         /// L11 holds the launch back.
@@ -38,12 +40,14 @@ struct SocketChecker {
     ) {
         guard !world.sockets.settings.isEmpty else { return }
         for app in waits.indices {
-            guard let isHeldBack = waitsInVain(app, model, world, core, now) else {
+            guard let client = world.sockets.apps[app].clients.first?.number,
+                let isHeldBack = waitsInVain(app, model, world, core, now)
+            else {
                 waits[app] = nil
                 continue
             }
-            guard let wait = waits[app], wait.isHeldBack == isHeldBack else {
-                waits[app] = Wait(since: now, lateness: world.pastLateness, isHeldBack: isHeldBack)
+            guard let wait = waits[app], wait.client == client, wait.isHeldBack == isHeldBack else {
+                waits[app] = Wait(client: client, since: now, lateness: world.pastLateness, isHeldBack: isHeldBack)
                 continue
             }
             let known = model.apps[app]
