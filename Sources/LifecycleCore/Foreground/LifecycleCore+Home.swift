@@ -8,7 +8,10 @@ extension LifecycleCore {
         } else if before.map({ apps[index].id < apps[$0].id }) ?? true {
             home = index
         }
-        if let before, before != home { touch(before) }
+        guard home != before else { return }
+        // What follows from being the home app is derived anew: the order of returns, among others.
+        if let before { touch(before) }
+        if let home { touch(home) }
     }
 
     /// Looks for the home app among all apps.

@@ -66,6 +66,7 @@ final class Harness {
                 let outcomes = kernel.react(to: effect, policies)
                 if isSlow { pending += outcomes } else { queue += outcomes }
             }
+            if policies.count <= 20 { core.verifyAll() }
             invariants.record(event, effects, core, manager, at: now)
         }
     }

@@ -73,6 +73,16 @@ struct ReturnTests {
         #expect(harness.state("photos") == (comesBack ? .suspended : .notRunning))
     }
 
+    @Test("an app that waits for space and becomes the home app meanwhile is among the first (L11, L49)")
+    func becomesHome() {
+        let harness = crowded {
+            $0.relaunch = .always
+            $0.role = .home
+        }
+        harness.register("mail") { $0.role = .home }
+        harness.register("mail") { $0.role = .app }
+    }
+
     @Test("an app that exits when jetsam notifies it comes back too (L11, L40)")
     func notified() {
         let harness = Harness("photos") {
