@@ -204,6 +204,7 @@ extension Line {
         add(activity.cpu)
         add(", waited ")
         add(activity.waited)
+        if activity.isRunnable { add(", runnable") }
         if let listens = activity.listens { add(listens ? ", listens" : ", does not listen") }
         if activity.hiddenSockets != nil { add(", sockets hidden") }
     }

@@ -95,6 +95,7 @@ extension World {
         if isInStorm {
             updateLoad()
             activity = RunActivity(cpu: runs[run].used.duration, waited: runs[run].waited.duration)
+            activity.isRunnable = load.computing.contains(run)
         } else {
             let used = isQuiet ? 0 : now * loadRandom.pick([0, 1, 3, 4]) / 4
             activity = RunActivity(cpu: used.duration, waited: .zero)

@@ -69,6 +69,8 @@ package struct ProcessStat: Equatable {
     package var isDead: Bool { isZombie && threads <= 1 }
     /// Whether a signal or a tracer has stopped the process.
     package var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
+    /// Whether the process runs, or waits for a processor.
+    package var isRunnable: Bool { state == UInt8(ascii: "R") }
     /// Whether the process is in uninterruptible sleep (D), where only a fatal signal reaches it.
     package var isUninterruptible: Bool { state == UInt8(ascii: "D") }
 }

@@ -16,6 +16,7 @@ extension RunController {
     func measureActivity(listeners: Bool) {
         let use = processorUse
         var activity = RunActivity(cpu: use.used, waited: use.waited)
+        activity.isRunnable = process.flatMap { try? ProcFS().stat(of: $0.pid) }?.isRunnable ?? false
         if listeners {
             let search = listenerSearch
             activity.listens = search.listens

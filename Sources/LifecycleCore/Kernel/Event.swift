@@ -280,6 +280,9 @@ package struct RunActivity: Hashable, Sendable {
     package var cpu: Duration
     /// For how long it was ready to run and got no processor.
     package var waited: Duration
+    /// Its main process runs, or is ready to run. The kernel adds the time on a run queue only when the process gets a processor
+    /// (kernel: scheduler/sched-stats.rst), so one that got none since it was measured last has otherwise done nothing.
+    package var isRunnable = false
     /// Whether one of its processes listens on a socket; `nil`: that was not measured.
     package var listens: Bool?
     /// No process was found that listens, and these could not be examined. Only of an app of `Type=listening`.

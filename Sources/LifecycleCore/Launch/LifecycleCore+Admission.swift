@@ -112,7 +112,7 @@ extension LifecycleCore {
         guard let asked = slot.askedAt, self[run: index].isExecuted else { return }
         let used = activity.cpu + activity.waited
         // The shortest time that can lie between the two measurements, because the daemon may have waited for a processor too.
-        let computes = used - slot.used >= (asked - slot.measuredAt) / 2
+        let computes = activity.isRunnable || used - slot.used >= (asked - slot.measuredAt) / 2
         guard computes, now - slot.since < Self.longestSlot else {
             admission.slots.remove(at: position)
             return

@@ -225,6 +225,7 @@ extension RunActivity: SavedRecord {
         try coder.required(2, &waited)
         try coder.optional(3, &listens)
         try coder.optional(4, &hiddenSockets)
+        try coder.flag(5, &isRunnable)
     }
 }
 

@@ -145,6 +145,21 @@ struct LaunchAdmissionTests {
         #expect(launching(harness) == ["chat", "mail"])
     }
 
+    @Test("a launch that got no processor since it was measured keeps its slot (L48, L52)")
+    func neverRan() {
+        let harness = makeHarness(atOnce: 1)
+        harness.handle(.started)
+        harness.kernel.measuresActivity = false
+        var activity = RunActivity(cpu: .zero, waited: .zero)
+        for isRunnable in [true, true, false] {
+            #expect(launching(harness) == ["chat"])
+            harness.advance(.milliseconds(100))
+            activity.isRunnable = isRunnable
+            harness.handle(.run(harness.run("chat"), .activityMeasured(activity)))
+        }
+        #expect(launching(harness) == ["chat", "mail"])
+    }
+
     @Test("time before the program is executed is not counted as idle (L52)")
     func executedLate() {
         let harness = makeHarness()
