@@ -26,7 +26,18 @@ struct SocketChecker {
         _ effect: Effect, of app: Int?, _ model: CoreModel, _ core: Core, at now: Microseconds,
         _ findings: inout Findings
     ) {
-        guard let app, case .rejectConnections(let id) = effect else { return }
+        guard let app else { return }
+        switch effect {
+        // Served, or begun anew: between two looks it may be launched, and be held back after a failure.
+        case .spawn, .thaw: waits[app] = nil
+        case .rejectConnections(let id): rejected(id, app, model, core, now, &findings)
+        default: break
+        }
+    }
+
+    private mutating func rejected<Core: DecidingCore>(
+        _ id: AppID, _ app: Int, _ model: CoreModel, _ core: Core, _ now: Microseconds, _ findings: inout Findings
+    ) {
         let isHeldBack = core.view(of: id, at: Instant(now))?.launchPostponed != nil
         findings.check(
             model.apps[app].phase == .notRunning && isHeldBack, .rejectionsAreFair,
