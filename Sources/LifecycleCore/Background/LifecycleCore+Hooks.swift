@@ -71,7 +71,7 @@ extension LifecycleCore {
     }
 
     /// Whether a transition waits for a hook. The others wait behind it.
-    func hookRuns(_ index: Int) -> Bool { self[run: index].hooks?.running != nil }
+    func hookRuns(_ index: Int) -> Bool { storage(index).run.hooks?.running != nil }
 
     // MARK: Sleep
 

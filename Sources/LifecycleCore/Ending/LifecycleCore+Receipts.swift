@@ -6,20 +6,20 @@ extension LifecycleCore {
         _ index: Int, _ life: ProcessLife, _ exit: MainExit, _ cause: KillCause?, _ now: Instant,
         explanation: String?
     ) -> Receipt {
-        let run = self[run: index]
-        var verdict = Verdict(life, exit.status, run.outOfMemory)
+        let stored = storage(index)
+        var verdict = Verdict(life, exit.status, stored.run.outOfMemory)
         if case .terminationIgnored(_, let use)? = cause { verdict.deadline = use }
         if case .terminationAnswered(_, let use)? = cause { verdict.deadline = use }
         if let remaining = exit.remaining { verdict.explanation.add(remaining) }
         let deadline = apps[index].transitionDeadline
         var receipt = Receipt(
-            id: nextReceipt, app: apps[index].id, run: run.id, pid: run.pid, state: life.stateBeforeEnd,
+            id: nextReceipt, app: apps[index].id, run: stored.run.id, pid: stored.run.pid, state: life.stateBeforeEnd,
             namespace: verdict.namespace, code: verdict.code, explanation: explanation ?? verdict.explanation,
             deadline: verdict.deadline ?? deadline.map { deadlineUse(index, $0, cpu: exit.cpu, now) },
-            candidates: verdict.candidates, exit: exit.status, wall: now - run.created, cpu: exit.cpu,
+            candidates: verdict.candidates, exit: exit.status, wall: now - stored.run.created, cpu: exit.cpu,
             // The kernel's peak, if nothing was measured.
-            memory: [run.memoryBeforeEnd, run.memory, exit.peak].first { $0 > 0 } ?? 0)
-        receipt.peakMemory = max(receipt.memory, run.peakMemory)
+            memory: [stored.run.memoryBeforeEnd, stored.run.memory, exit.peak].first { $0 > 0 } ?? 0)
+        receipt.peakMemory = max(receipt.memory, stored.run.peakMemory)
         receipt.remaining = exit.remaining
         receipt.failure = explanation == nil ? verdict.failure : .notLaunched
         nextReceipt += 1

@@ -126,12 +126,9 @@ struct App: Hashable, Sendable {
     var transitionDeadline: Deadline? {
         get { execution?.deadline }
         set {
-            switch takeLife() {
-            case .running(var running):
-                running.execution.deadline = newValue
-                life = .running(running)
-            case let other: life = other
-            }
+            guard case .running = life, case .running(var running) = takeLife() else { return }
+            running.execution.deadline = newValue
+            life = .running(running)
         }
     }
 }

@@ -314,7 +314,8 @@ extension LifecycleCore {
 
     /// The transition is over: its deadline no longer counts, whatever comes next.
     mutating func metTransitionDeadline(_ index: Int, _ now: Instant) {
-        met(index, apps[index].transitionDeadline, now)
+        guard let deadline = apps[index].transitionDeadline else { return }
+        met(index, deadline, now)
         apps[index].transitionDeadline = nil
     }
 
@@ -325,8 +326,10 @@ extension LifecycleCore {
 
     /// At the end of a run, and on the way there, no deadline is left.
     mutating func cancelDeadlines(_ index: Int) {
-        cancel(index, apps[index].transitionDeadline)
-        apps[index].transitionDeadline = nil
+        if let deadline = apps[index].transitionDeadline {
+            cancel(index, deadline)
+            apps[index].transitionDeadline = nil
+        }
         cancel(index, self[run: index].budget.deadline)
         self[run: index].budget = .idle
         endWakes(index)

@@ -163,7 +163,8 @@ extension LifecycleCore {
 
     /// A request wants the app to run: its end is no longer wanted.
     private mutating func withdrawTermination(_ index: Int) {
-        if apps[index].phase != .notRunning { self[run: index].isTerminationRequested = false }
+        guard apps[index].phase != .notRunning, storage(index).run.isTerminationRequested else { return }
+        self[run: index].isTerminationRequested = false
     }
 
     // MARK: Launch and activate
@@ -320,11 +321,11 @@ extension LifecycleCore {
 
     /// All interruptions of a run are over: it has left the foreground, or ended.
     mutating func dropInterruptions(_ index: Int) {
-        self[run: index].interruptions = 0
-        let tied = apps[index].ownRunStorage().run.tiedInterruptions
-        if tied.isEmpty { return }
-        for request in tied { requests[request.number] = nil }
+        // There are no tied ones without it.
+        guard storage(index).run.interruptions > 0 else { return }
+        for request in storage(index).run.tiedInterruptions { requests[request.number] = nil }
         self[run: index].tiedInterruptions = []
+        self[run: index].interruptions = 0
     }
 
     private mutating func endInterruptionRequested(_ request: RequestID, _ index: Int, _ now: Instant) {

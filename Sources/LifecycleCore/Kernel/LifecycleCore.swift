@@ -103,11 +103,20 @@ package struct LifecycleCore: Hashable, Sendable {
     /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
     package var nextDeadline: Instant? {
         var next = timers.first?.key
-        let others = [memoryState.nextDue, shutdown?.end, shutdown?.nextStep, nextLaunchCheck, returns.checkAt]
-        for other in others {
-            guard let other else { continue }
-            next = next.map { min($0, other) } ?? other
+        func consider(_ other: Instant?) {
+            guard let other else { return }
+            if let earlier = next, earlier <= other { return }
+            next = other
         }
+        consider(memoryState.checkAt)
+        consider(memoryState.pressureUntil)
+        consider(memoryState.criticalUntil)
+        if isShuttingDown {
+            consider(shutdown?.end)
+            consider(shutdown?.nextStep)
+        }
+        consider(nextLaunchCheck)
+        consider(returns.checkAt)
         return next
     }
 

@@ -25,6 +25,11 @@ class RunStorage: Hashable, @unchecked Sendable {
 
     init(_ run: Run) { self.run = run }
 
+    /// Whether something keeps the run awake in the background. Not of `Run`, whose computed properties get a copy of all of it.
+    final var isHeldAwake: Bool {
+        !run.assertions.isEmpty || run.startUp != nil || !run.modes.isEmpty || run.hooks?.holdAwake ?? false
+    }
+
     static func == (a: RunStorage, b: RunStorage) -> Bool { a === b || a.run == b.run }
     func hash(into hasher: inout Hasher) { hasher.combine(run) }
 }
@@ -45,7 +50,10 @@ struct Running: Hashable, Sendable {
 
     var run: Run {
         @inline(__always) _read { yield storage.run }
-        set { ownStorage().run = newValue }
+        @inline(__always) _modify {
+            copyIfShared()
+            yield &storage.run
+        }
     }
 
     var execution: Execution {
@@ -184,9 +192,6 @@ struct Run: Hashable, Sendable {
     /// Its scenes, the one activated last at the end; `nil`: `main` alone, in the state of the app (L34).
     @Rare var scenes: [Scene]? = nil
     var hasScenes: Bool { _scenes.isPresent }
-
-    /// Whether something keeps it awake in the background.
-    var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil || !modes.isEmpty || hooks?.holdAwake ?? false }
 
     init(id: RunID, created: Instant) {
         self.id = id

@@ -16,22 +16,6 @@ extension LifecycleCore {
     /// Android's lmkd counts refaults over a second as well.
     private static let refaultTime = Duration.seconds(1)
 
-    /// Records the size of a run (see `setSize`). Only its rank in the order of jetsam, and whether it is over its limit, follow from that.
-    mutating func setMemory(_ index: Int, _ bytes: UInt64) {
-        // Most measurements change nothing.
-        let run = storage(index)
-        let (before, peak) = (run.run.memory, run.run.peakMemory)
-        if before == bytes, peak >= bytes { return }
-        let stored = apps[index].ownRunStorage()
-        stored.run.memory = bytes
-        stored.run.peakMemory = max(bytes, peak)
-        if before == bytes { return }
-        memoryState.apps -= before
-        memoryState.apps += bytes
-        jetsam.set(index, to: jetsamRank(index))
-        if apps[index].policy.suspendedMemoryMax != nil { touch(index) }
-    }
-
     // MARK: Measuring
 
     mutating func measureMemory(_ now: Instant) {

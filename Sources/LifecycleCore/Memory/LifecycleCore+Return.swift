@@ -34,11 +34,11 @@ extension LifecycleCore {
 
     /// The state into which an app comes back after jetsam has ended it; `nil`: it does not come back.
     mutating func stateAfterJetsam(_ index: Int, _ ending: Ending, _ memory: UInt64, _ now: Instant) -> LaunchState? {
-        let run = self[run: index]
+        let stored = storage(index)
         // The kernel's OOM killer may come before the daemon's SIGKILL.
         let isUnloaded = ending.termination == .unloaded || ending.cause == .unloaded
-        guard isToRun(index), shutdown == nil, !run.isTerminationRequested, !isUnloaded else { return nil }
-        let wasTooEarly = apps[index].returnedRun == run.id && now - run.created < Self.returnTrial
+        guard isToRun(index), shutdown == nil, !stored.run.isTerminationRequested, !isUnloaded else { return nil }
+        let wasTooEarly = apps[index].returnedRun == stored.run.id && now - stored.run.created < Self.returnTrial
         apps[index].returnFailures = wasTooEarly ? apps[index].returnFailures + 1 : 0
         apps[index].lastFootprint = memory
         apps[index].isTaken = true
@@ -97,13 +97,15 @@ extension LifecycleCore {
     /// Memory is measured for returns only while an app waits (law 9). Called when the event is carried out.
     mutating func scheduleReturnCheck(_ now: Instant) {
         let isShort = memoryState.level > .normal
-        defer { returns.wasShort = isShort }
+        let wasShort = returns.wasShort
+        if isShort != wasShort { returns.wasShort = isShort }
         guard returnQueue.count > 0 else {
-            returns.checkAt = nil
-            returns.interval = Self.shortestReturnCheck
+            // After most events it is so already.
+            if returns.checkAt != nil { returns.checkAt = nil }
+            if returns.interval != Self.shortestReturnCheck { returns.interval = Self.shortestReturnCheck }
             return
         }
-        if returns.wasShort, !isShort { checkReturnsSoon(now) }
+        if wasShort, !isShort { checkReturnsSoon(now) }
         if returns.checkAt == nil, !memoryState.isMeasuring { returns.checkAt = now + returns.interval }
     }
 
@@ -153,6 +155,7 @@ extension LifecycleCore {
 
     /// Removes runs that came back and are over, frozen, as large as before, or old enough.
     private mutating func removeGrown(_ now: Instant) {
+        if returns.growing.isEmpty { return }
         returns.growing = returns.growing.filter { isGrowing($0, now) }
     }
 
@@ -162,8 +165,8 @@ extension LifecycleCore {
         case .notRunning, .suspended, .ending: return false
         case .launching, .foreground, .enteringBackground, .background, .suspending, .waking, .terminating: break
         }
-        let run = self[run: index]
-        return run.memory < apps[index].lastFootprint && now - run.created < Self.growthTime
+        let stored = storage(index)
+        return stored.run.memory < apps[index].lastFootprint && now - stored.run.created < Self.growthTime
     }
 
     // MARK: Coming back

@@ -5,25 +5,31 @@ extension LifecycleCore {
 
     /// Records an estimate. `uncertainty`: by how many bytes it may be too large.
     mutating func estimateSize(_ index: Int, _ bytes: UInt64, _ uncertainty: UInt64) {
-        let stored = storage(index)
-        var size = stored.run.size
+        var size = storage(index).run.size
         size.setEstimate(bytes, doubt: uncertainty)
-        // Most measurements change nothing.
-        if size == stored.run.size, size.bytes == stored.run.memory, size.bytes <= stored.run.peakMemory { return }
         setSize(index, size)
     }
 
+    /// Only its rank in the order of jetsam, and whether it is over its limit, follow from the size of a run.
     mutating func setSize(_ index: Int, _ size: SizeRecord) {
-        let before = self[run: index].size
-        if size != before {
-            self[run: index].size = size
-            let uncertainty = (before: before.uncertainty, now: size.uncertainty)
-            if uncertainty.now != uncertainty.before {
-                memoryState.uncertain -= uncertainty.before
-                memoryState.uncertain += uncertainty.now
-            }
-        }
-        setMemory(index, size.bytes)
+        let bytes = size.bytes
+        // Most measurements change nothing.
+        if hasSize(index, size, bytes) { return }
+        let stored = apps[index].ownRunStorage()
+        let (before, memory) = (stored.run.size.uncertainty, stored.run.memory)
+        stored.run.size = size
+        stored.run.memory = bytes
+        stored.run.peakMemory = max(bytes, stored.run.peakMemory)
+        memoryState.uncertain = memoryState.uncertain - before + size.uncertainty
+        if memory == bytes { return }
+        memoryState.apps = memoryState.apps - memory + bytes
+        jetsam.set(index, to: jetsamRank(index))
+        if apps[index].policy.suspendedMemoryMax != nil { touch(index) }
+    }
+
+    private func hasSize(_ index: Int, _ size: SizeRecord, _ bytes: UInt64) -> Bool {
+        let stored = storage(index)
+        return stored.run.memory == bytes && stored.run.peakMemory >= bytes && stored.run.size == size
     }
 
     /// Asks for the exact size of a run, unless that is under way. Until it has come, the run is killed for nothing that depends on

@@ -65,14 +65,6 @@ struct MemoryState: Hashable, Sendable {
     /// What of it is certain.
     var certain: UInt64 { counted - uncertain }
 
-    var nextDue: Instant? {
-        // Asked for after each event: without an array.
-        var next = checkAt
-        if let until = pressureUntil, next.map({ until < $0 }) ?? true { next = until }
-        if let until = criticalUntil, next.map({ until < $0 }) ?? true { next = until }
-        return next
-    }
-
     /// Memory that is on its way is looked for when it is due.
     mutating func checkCredits(_ now: Instant) {
         for credit in credits where !credit.isGone && credit.due > now { check(by: credit.due) }

@@ -68,11 +68,11 @@ extension LifecycleCore {
     }
 
     private mutating func reclaim(_ index: Int) {
-        let run = self[run: index]
-        memoryState.reclaiming = run.id
+        let run = self[run: index].id
+        memoryState.reclaiming = run
         setReclaim(index, .underWay)
-        effects.append(
-            .reclaim(run.id, attempt: run.freezeAttempt, bytes: min(run.memory, reclaimSpace)))
+        let bytes = min(self[run: index].memory, reclaimSpace)
+        effects.append(.reclaim(run, attempt: self[run: index].freezeAttempt, bytes: bytes))
     }
 
     private mutating func setReclaim(_ index: Int, _ reclaim: Reclaim?) {

@@ -156,7 +156,7 @@ extension LifecycleCore {
 
     /// Called when an event is carried out that may have changed a scene. A frozen app is notified when it runs again.
     mutating func followScenes(_ index: Int) {
-        guard let stored = apps[index].sharedRunStorage, stored.run.hasScenes else { return }
+        guard apps[index].sharedRunStorage?.run.hasScenes ?? false else { return }
         switch apps[index].phase {
         case .foreground, .enteringBackground, .background: notifyScenes(index)
         case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending: break
@@ -165,7 +165,8 @@ extension LifecycleCore {
 
     /// Notifies the app of each step of its scenes to the state that they have now.
     mutating func notifyScenes(_ index: Int) {
-        guard var list = scenes(index) else { return }
+        guard let before = scenes(index) else { return }
+        var list = before
         let isHandled = self[run: index].handled.contains(.scenes)
         for position in list.indices {
             let (scene, state) = (list[position], currentState(index, list[position]))
@@ -180,7 +181,11 @@ extension LifecycleCore {
             }
         }
         let isAsApp = list.count == 1 && list[0].isMainWindow && list[0].shown == apps[index].execution?.sceneState
-        self[run: index].scenes = isAsApp ? nil : list
+        if isAsApp {
+            self[run: index].scenes = nil
+        } else if list != before {
+            self[run: index].scenes = list
+        }
     }
 
     private func currentState(_ index: Int, _ scene: Scene) -> SceneState {

@@ -10,7 +10,7 @@ extension LifecycleCore {
     /// Whether something but its work keeps the app awake in the background.
     func isHeldAwake(_ index: Int) -> Bool {
         let stored = storage(index)
-        return stored.run.isHeldAwake || stored.run.traffic.isUnwatchable
+        return stored.isHeldAwake || stored.run.traffic.isUnwatchable
     }
 
     /// Whether it is measured what the app has to do, because that decides when it is suspended.
