@@ -1,6 +1,7 @@
 /// `Suspend=`: apps that are never suspended, and those that only would be (L58). A dry run decides as for a suspension, freezes
 /// nothing, and then looks at what the app does that it could not have done.
 extension LifecycleCore {
+    @inline(__always)
     func suspension(_ index: Int) -> AppPolicy.Suspension {
         let own = apps[index].policy.effectiveSuspension
         return own == .yes && manager.isDryRun ? .dryRun : own

@@ -43,6 +43,7 @@ extension LifecycleCore {
     }
 
     /// What happens to the app above its limit. With `ignore` nothing is measured, and what was measured counts no more.
+    @inline(__always)
     private func processorAction(_ index: Int) -> AppPolicy.BackgroundCPU {
         asserts(index, .processing) || isInDrySleep(index) ? .ignore : apps[index].policy.backgroundCPUAction
     }
@@ -112,6 +113,7 @@ extension LifecycleCore {
         report(.processorThrottleEnded(apps[index].id))
     }
 
+    @inline(__always)
     func isProcessorThrottled(_ index: Int) -> Bool {
         // The run is read in place: this is asked at each event of an app.
         guard case .running(let running) = apps[index].life else { return false }

@@ -3,15 +3,14 @@ extension LifecycleCore {
     /// At least one app can be in the foreground, whatever the configuration says.
     var foregroundLimit: Int { max(1, manager.foregroundLimit) }
 
-    func foregroundSlot(of index: Int) -> ForegroundSlot? { foregroundSlots.first { $0.app == index } }
-
     func hasForegroundSlot(_ index: Int) -> Bool { foregroundSlots.contains { $0.app == index } }
 
     /// Whether the app has a slot that waits for the user to return (L15).
-    func isDeferred(_ index: Int) -> Bool { foregroundSlot(of: index)?.isDeferred ?? false }
+    func isDeferred(_ index: Int) -> Bool { foregroundSlots.contains { $0.app == index && $0.isDeferred } }
 
     /// In the foreground, or on the way there.
-    func isInFront(_ index: Int) -> Bool { foregroundSlot(of: index).map { !$0.isDeferred } ?? false }
+    @inline(__always)
+    func isInFront(_ index: Int) -> Bool { foregroundSlots.contains { $0.app == index && !$0.isDeferred } }
 
     mutating func setDeferred(_ index: Int, _ isDeferred: Bool) {
         for position in foregroundSlots.indices where foregroundSlots[position].app == index {

@@ -59,9 +59,10 @@ struct App: Hashable, Sendable {
     mutating func sharePolicy(with other: App) { _policy.share(with: other._policy) }
 
     var phase: Phase { @inline(__always) get { life.phase } }
+    var hasTimers: Bool { @inline(__always) get { _timers.isPresent } }
     var isInDrySleep: Bool { @inline(__always) get { _drySleep.isPresent } }
     /// The state that users see.
-    var state: AppState { life.state }
+    var state: AppState { @inline(__always) get { life.state } }
 
     /// Takes the life out, so that the run in it is changed in place, without the app's reference to it. It must be put
     /// back.
@@ -124,7 +125,7 @@ struct App: Hashable, Sendable {
 
     /// The deadline of the transition that is under way, or of the next heartbeat.
     var transitionDeadline: Deadline? {
-        get { execution?.deadline }
+        @inline(__always) get { execution?.deadline }
         set {
             guard case .running = life, case .running(var running) = takeLife() else { return }
             running.execution.deadline = newValue

@@ -59,6 +59,7 @@ struct Background: Hashable, Sendable {
     var idleSince: Instant?
     /// What it has to do; `nil`: that does not decide when it is suspended.
     @Rare var look: WorkLook? = nil
+    var isLookedAt: Bool { _look.isPresent }
 }
 
 struct Suspending: Hashable, Sendable {

@@ -44,7 +44,7 @@ extension LifecycleCore {
     /// - Parameter forLifecycle: without measurements of processor time, which change nothing by themselves.
     func nextTimer(_ index: Int, forLifecycle: Bool = false) -> (at: Instant, kind: TimerKind)? {
         var timer = NextTimer()
-        timer.consider(apps[index].timers?.retry?.at, .timerRetry)
+        if apps[index].hasTimers { timer.consider(apps[index].timers?.retry?.at, .timerRetry) }
         switch apps[index].life {
         case .notRunning(let notRunning):
             timer.consider(notRunning.relaunch?.at, .relaunch)
@@ -55,14 +55,14 @@ extension LifecycleCore {
             switch running.execution {
             case .background(let background):
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
-                let hookDue = stored.run.hooks?.running?.due
-                timer.consider(hookDue, .hook)
+                let hooks = stored.run.hooks
+                timer.consider(hooks?.running?.due, .hook)
                 // What a hook does is not what the app does, and the suspension waits for it.
-                if let freezeAt = stored.run.hooks?.freezeAt {
+                if let freezeAt = hooks?.freezeAt {
                     timer.consider(freezeAt, .suspend)
-                } else if hookDue == nil {
+                } else if hooks?.running == nil {
                     timer.consider(suspensionDue(index, stored, background), .suspend)
-                    timer.consider(background.look?.nextAt, .work)
+                    if background.isLookedAt { timer.consider(background.look?.nextAt, .work) }
                 }
                 timer.consider(startUpDue(index, stored), .startUp)
                 timer.consider(stored.run.traffic.watchAgainAt, .watchAgain)

@@ -211,9 +211,11 @@ package struct LifecycleCore: Hashable, Sendable {
         bringHome(now)
         reclaimWaiting()
         refreshTouched(now)
-        admitLaunches(now)
-        refreshTouched(now)
-        checkLaunches(now)
+        if launchQueue.count > 0 {
+            admitLaunches(now)
+            refreshTouched(now)
+            checkLaunches(now)
+        }
         scheduleMemoryCheck(now)
         scheduleReturnCheck(now)
     }

@@ -49,7 +49,6 @@ extension LifecycleCore {
 
     /// Begins launches that wait, as far as there are slots. Called when the event is carried out.
     mutating func admitLaunches(_ now: Instant) {
-        if launchQueue.count == 0 { return }
         while !isShuttingDown, hasLaunchSlot, let index = launchQueue.first?.index,
             let queued = apps[index].queuedLaunch
         {

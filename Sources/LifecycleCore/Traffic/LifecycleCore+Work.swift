@@ -29,11 +29,12 @@ extension LifecycleCore {
     mutating func followWork(_ index: Int, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution else { return }
         let isLookedAt = isLookedAt(index, isIdle: background.idleSince != nil)
-        guard isLookedAt != (background.look != nil) else {
-            guard background.look?.isDue ?? false else { return }
-            background.look?.isDue = false
+        guard isLookedAt != background.isLookedAt else {
+            guard isLookedAt, var look = background.look, look.isDue else { return }
+            look.isDue = false
+            background.look = look
             update(index, .background(background))
-            return effects.append(.measureWork(self[run: index].id, background.look?.kind ?? .full))
+            return effects.append(.measureWork(self[run: index].id, look.kind))
         }
         let isMoment = self[run: index].traffic.momentSince != nil
         let pause = isMoment ? Self.momentStep : apps[index].policy.idleTime
