@@ -21,15 +21,22 @@ package struct Recording {
         firstReceipt = tape.firstReceipt
     }
 
-    /// - Returns: the number of effects. The caller prints it, so that the compiler cannot remove the work.
-    package func replay() -> Int {
-        var core = LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt)
-        var effects = 0
-        // The events are not copied: a copy would cost a good part of what is measured.
-        events.withUnsafeBufferPointer { events in
-            for index in events.indices { effects += core.handle(events[index].event, at: events[index].at).count }
+    /// The events, to be played once.
+    package var replay: Replay {
+        Replay(events: events.reversed(), core: LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt))
+    }
+
+    package struct Replay {
+        /// The last one first, so that each is taken out: a copy would cost a good part of what is measured.
+        fileprivate var events: [(event: Event, at: Instant)]
+        fileprivate var core: LifecycleCore
+
+        /// - Returns: the number of effects. The caller prints it, so that the compiler cannot remove the work.
+        package mutating func play() -> Int {
+            var effects = 0
+            while let (event, now) = events.popLast() { effects += core.handle(event, at: now).count }
+            return effects
         }
-        return effects
     }
 
     /// Encodes all events as the daemon logs them.

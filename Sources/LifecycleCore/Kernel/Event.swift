@@ -1,4 +1,5 @@
-/// Everything that can happen, as the daemon reports it to the core. Cases are named in the past tense.
+/// Everything that can happen, as the daemon reports it to the core. Cases are named in the past tense. The large ones are on the
+/// heap, so that every event is small to pass.
 ///
 /// Adding an event of a run changes three lists: `RunEvent`, its codec (`Saving/SavedEvents.swift`) and the words of
 /// the simulator's trace.
@@ -38,7 +39,7 @@ package enum Event: Hashable, Sendable {
     case unlocked
     /// The instant of `LifecycleCore.nextDeadline` was reached.
     case deadlineReached
-    case memoryMeasured(MemoryReading)
+    indirect case memoryMeasured(MemoryReading)
     /// A PSI trigger fired: tasks stall because memory is short. It makes the core look: `measureMemory`.
     case pressureStalled(MemoryLevel)
     case pressureSimulated(RequestID, MemoryLevel)
@@ -98,7 +99,7 @@ package enum RunEvent: Hashable, Sendable {
     case notificationDelayed(wake: UInt64)
     /// After `frozen`: a process outside the daemon has continued a process of the run (SIGCONT, process-group mode).
     case freezeLost(attempt: Int)
-    case inspected(Inspection)
+    indirect case inspected(Inspection)
     case activityMeasured(RunActivity)
     /// Before `frozen`: processes of the run hold file locks (L43).
     case locksFound(attempt: Int, FileLocks)
@@ -106,7 +107,7 @@ package enum RunEvent: Hashable, Sendable {
     case inputWatched(attempt: Int, InputWatch)
     /// Input arrived at the suspended run. Comes once for each change at a descriptor, at bounded intervals.
     case inputArrived(attempt: Int, Input)
-    case workMeasured(RunWork)
+    indirect case workMeasured(RunWork)
     /// Since its launch the run has used so much processor time, and was ready to run for so long without a processor (L44).
     case processorMeasured(used: Duration, waited: Duration)
     /// Processes of the run have used a GPU since the watch began (L43), for so long; zero: the driver does not say for how long.
