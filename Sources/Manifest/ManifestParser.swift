@@ -22,6 +22,13 @@ package func parseManifest(
     return (manifest, diagnostics)
 }
 
+/// The section of a manifest in which a key stands; `nil`: there is no such key.
+package func manifestSection(ofKey key: String) -> String? {
+    guard let id = AppID("app") else { return nil }
+    return AppManifest.settings(memory: nil, Specifiers(id: id, values: SpecifierValues()))
+        .first { $0.key == key }?.section
+}
+
 /// Parses `greenroom.conf` and its drop-ins. Later files override earlier ones.
 ///
 /// - Parameter memory: the machine's memory in bytes, as in `parseManifest`.

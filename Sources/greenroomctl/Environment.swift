@@ -75,6 +75,12 @@ package struct Endpoint: Equatable, Sendable {
         }
     }
 
+    /// The daemon with this runtime folder, which this program has started.
+    init(runtime: String) {
+        self.runtime = runtime
+        start = "greenroomd --runtime \(escaped(runtime))"
+    }
+
     /// The same folder as the daemon's (`Folders`). Without a session, XDG_RUNTIME_DIR is not set. Programs that start others with few
     /// variables do not set it within a session either: then the daemon of the session is meant, if there is one.
     private static func userRuntime(_ environment: Environment) -> String? {

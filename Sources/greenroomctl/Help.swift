@@ -22,7 +22,7 @@ enum Help {
             Instances of templates (worker@.app):
             \(lines([.enable, .disable]))
             Daemon:
-            \(lines([.pressure, .initialize, .edit, .verify, .reload, .reexec, .doctor, .help]))
+            \(lines([.pressure, .initialize, .certify, .edit, .verify, .reload, .reexec, .doctor, .help]))
             Inside an app:
             \(lines([.app]))
             APP is an ID, with or without '.app', such as photos or worker@42, or a pattern such as 'worker@*'.
@@ -55,6 +55,7 @@ enum Help {
             .open:
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
+        case .certify: certifyDetails
         case .pressure, .initialize, .edit, .verify, .reload, .reexec, .doctor: daemonDetails(verb)
         case .plot, .replay: recordingDetails(verb)
         case .savings: savingsDetails
@@ -72,6 +73,21 @@ enum Help {
         Lists the apps that run and show something: those in the foreground first, then those that were there last; of an app
         with several windows, each. A number brings one to the foreground, -NUMBER removes its app as the user does who throws
         it away (terminate --remove). If standard input or output is no terminal, the list is all.
+        """
+    }
+
+    private static var certifyDetails: String {
+        """
+          -p, --property KEY=VALUE  A setting of the command's manifest (greenroom.app(5)); the option may be repeated
+          --junit FILE            Write the report to FILE, too, in the XML format of JUnit
+          --keep                  Keep the folder with the log of greenroomd
+          --config DIR            Look for the manifest of APP in this folder
+
+        A greenroomd of its own, in a temporary folder, takes a copy of the app through each transition: launch, interruption,
+        background, suspension, memory warning, notification, a kill with restoration, requests while it is frozen, a restart of
+        the daemon, the end. A line a step says what the app handled and how fast, what it ignored, which is allowed, and what
+        broke. The app that is installed is not touched; what its program does with files outside of its own folders is done.
+        The exit status is 1 if something broke.
         """
     }
 

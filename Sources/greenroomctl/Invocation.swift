@@ -14,6 +14,8 @@ package struct Invocation: Equatable, Sendable {
     package var settings: [String] = []
     /// Whether there was no verb: the daemon as a whole is shown.
     var isBare = false
+    /// Whether the operands are a command: they came after `--`.
+    package var isCommand = false
 
     package enum Parsed: Equatable, Sendable {
         case run(Invocation)
@@ -46,6 +48,7 @@ package struct Invocation: Equatable, Sendable {
         var invocation = Invocation(
             verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options, variables: reader.variables,
             settings: reader.settings)
+        invocation.isCommand = reader.endOfOptions == 1
         invocation.shortenApps()
         if let problem = invocation.problem(reader.written) { return .wrong(problem) }
         return verb == .help ? help(invocation) : .run(invocation)
@@ -85,7 +88,8 @@ package struct Invocation: Equatable, Sendable {
     /// The operands that name apps.
     var apps: ArraySlice<String> {
         // A URL alone names no app.
-        operands.prefix(verb == .open && operands.count == 1 ? 0 : verb.appOperands)
+        let namesNone = (verb == .open && operands.count == 1) || (verb == .certify && isCommand)
+        return operands.prefix(namesNone ? 0 : verb.appOperands)
     }
 
     /// Whether the command line can name more than one app: the answer is a list then.
@@ -168,6 +172,7 @@ package struct Invocation: Equatable, Sendable {
                 "--setenv: invalid variable '\(escaped(text))'; expected NAME=VALUE, or NAME for a variable of the caller"
         }
         if verb == .run { return RunOptions.problem(self) }
+        if verb == .certify { return CertifyOptions.problem(self) }
         return options[.property].flatMap(PropertySelection.problem)
     }
 
@@ -204,8 +209,8 @@ package struct Invocation: Equatable, Sendable {
 
     /// The verbs that use the IDs themselves; the daemon checks those of the others.
     private func invalidApp() -> String? {
-        let isChecked = [.log, .initialize, .edit, .enable, .disable].contains(verb)
-        for text in apps where isChecked && !(isPattern(text) && verb != .initialize && verb != .edit) {
+        let isChecked = [.log, .initialize, .certify, .edit, .enable, .disable].contains(verb)
+        for text in apps where isChecked && !(isPattern(text) && ![.initialize, .certify, .edit].contains(verb)) {
             // A template can be created and changed.
             if verb == .initialize || verb == .edit, templateName(text) != nil { continue }
             if let problem = problemOfID(text) {
@@ -242,6 +247,8 @@ private struct ArgumentReader {
     private(set) var options: [Option: String] = [:]
     private(set) var variables: [String] = []
     private(set) var settings: [String] = []
+    /// How many words stood before `--`.
+    private(set) var endOfOptions: Int?
     /// Each option as it was typed last.
     private(set) var written: [Option: String] = [:]
     /// The first error.
@@ -254,6 +261,7 @@ private struct ArgumentReader {
     mutating func readAll() {
         while let argument = rest.popFirst() {
             if argument == "--" {
+                endOfOptions = words.count
                 words += rest
                 return
             }

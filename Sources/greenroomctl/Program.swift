@@ -70,6 +70,7 @@ struct Session {
         case .initialize: try initialize()
         case .pressure: try pressure()
         case .doctor: try doctor()
+        case .certify: try certify()
         case .edit: try edit()
         case .verify: try verify()
         case .reload: try reload()

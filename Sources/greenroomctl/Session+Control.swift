@@ -127,7 +127,7 @@ extension Session {
         case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .watch, .top,
             .pressure,
             .initialize,
-            .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
+            .certify, .edit, .doctor, .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app, .plot,
             .replay, .savings, .run, .mcpConfig, .switchApps:
             preconditionFailure("\(invocation.verb) is not a request")
         }

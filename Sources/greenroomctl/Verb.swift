@@ -14,7 +14,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case pressure
     /// `init`, which is no name for a case.
     case initialize = "init"
-    case edit, verify, reload, reexec, doctor
+    case certify, edit, verify, reload, reexec, doctor
     case plot, replay, savings
     case app
     case help
@@ -44,6 +44,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .pressure: "[warning|critical|normal]"
         case .edit: "APP [--config DIR]"
         case .initialize: "NAME [--url-scheme SCHEME]… [--config DIR] -- COMMAND…"
+        case .certify: "[--junit FILE] [--keep] APP | [-p KEY=VALUE]… -- COMMAND…"
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "[APP] URL [--no-block]"
@@ -70,6 +71,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .list, .status, .idle, .listTimers, .show, .receipts, .log, .plot, .savings: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push, .edit, .snapshot: "APP"
+        case .certify: "APP | -- COMMAND…"
         case .send: "APP KIND"
         case .open: "[APP] URL"
         case .pressure: "[LEVEL]"
@@ -93,7 +95,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .send: 2...3
         case .initialize: 2...Int.max
         case .open: 1...2
-        case .app, .run: 1...Int.max
+        case .app, .run, .certify: 1...Int.max
         }
     }
 
@@ -104,7 +106,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .activate, .background,
             .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
-        case .push, .send, .open, .snapshot, .initialize, .edit: 1
+        case .push, .send, .open, .snapshot, .initialize, .edit, .certify: 1
         case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .mcpConfig, .help, .top, .replay,
             .switchApps:
             0
@@ -140,6 +142,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .send: "Send a notification; a suspended app receives it when it runs again"
         case .pressure: "Show the memory level; with LEVEL, simulate it"
         case .initialize: "Create the manifest of a program"
+        case .certify: "Take an app, or a command, through its lifecycle, and report what it handled"
         case .edit: "Edit the manifest of an app, check and load it"
         case .verify: "Check manifests as the daemon does, without a daemon"
         case .reload: "Reload all manifests and the configuration"
@@ -185,6 +188,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case "daemon-reload": "use 'reload'"
         case "daemon-reexec", "upgrade": "use 'reexec'"
         case "check", "lint", "validate": "use 'verify'"
+        case "test", "conformance", "try": "use 'certify'"
         case "memory", "mem": "use 'pressure'"
         case "notify": "use 'send' or 'push'"
         case "trace", "timeline", "record": "use 'plot'"
@@ -209,6 +213,7 @@ package enum Option: String, CaseIterable, Sendable {
     case name, quiet, keep
     case scene, scenes
     case output
+    case junit
 
     var long: String { "--" + rawValue }
 
@@ -224,7 +229,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
-            .name, .quiet, .keep, .scene, .scenes:
+            .name, .quiet, .keep, .scene, .scenes, .junit:
             nil
         }
     }
@@ -244,7 +249,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .state: "STATE"
         case .setenv: "NAME[=VALUE]"
         case .file: "PATH"
-        case .output: "FILE"
+        case .output, .junit: "FILE"
         case .jetsamOrder: "ORDER"
         case .name: "NAME"
         case .scene: "ID"
@@ -271,11 +276,13 @@ package enum Option: String, CaseIterable, Sendable {
         case .jetsamOrder: [.replay]
         case .verbose: [.status, .idle, .watch]
         case .follow: [.log]
-        case .property: [.show, .run]
-        case .name, .quiet, .keep: [.run]
+        case .property: [.show, .run, .certify]
+        case .keep: [.run, .certify]
+        case .junit: [.certify]
+        case .name, .quiet: [.run]
         case .output: [.snapshot]
         case .value: [.show]
-        case .config: [.initialize, .edit, .enable, .disable]
+        case .config: [.initialize, .edit, .enable, .disable, .certify]
         case .setenv: [.launch, .restart]
         case .now: [.enable, .disable]
         case .whileConnected: [.interrupt]

@@ -99,6 +99,7 @@ _greenroomctl() {
         log) words+=' --follow --lines --since' ;;
         run) words+=' --property --name --keep --quiet' ;;
         mcp-config) words+=' --remove' ;;
+        certify) words+=' --property --junit --keep --config' ;;
         top) words+=' --interval --sort --batch --count' ;;
         plot) words+=' --svg --html --perfetto --since --file' ;;
         replay) words+=' --jetsam-order' ;;
@@ -112,7 +113,7 @@ _greenroomctl() {
         esac
     else
         local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background interrupt
-            resume terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help'
+            resume terminate restart push send open run mcp-config enable disable pressure init certify edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
         list | status | explain | show | is-active | idle | list-timers | cat | receipts | log | watch | plot | savings | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
@@ -121,7 +122,7 @@ _greenroomctl() {
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;
         resume) words=$(__greenroomctl_query inactive list) ;;
         terminate) words=$(__greenroomctl_query '[!n]*' list) ;;
-        push | open | edit | snapshot) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
+        push | open | edit | snapshot | certify) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
         send)
             case $operands in
             0) words=$(__greenroomctl_query '' list) ;;

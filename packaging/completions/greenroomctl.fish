@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background interrupt resume \
-    terminate restart push send open run mcp-config enable disable pressure init edit verify reload reexec doctor app help
+    terminate restart push send open run mcp-config enable disable pressure init certify edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -72,6 +72,7 @@ complete -c greenroomctl -n $none -a disable -d 'Remove the files that enable ha
 complete -c greenroomctl -n $none -a pressure -d 'Show or simulate the memory level'
 complete -c greenroomctl -n $none -a init -d 'Create the manifest of a program'
 complete -c greenroomctl -n $none -a edit -d 'Edit the manifest of an app, check and load it'
+complete -c greenroomctl -n $none -a certify -d 'Take an app through its lifecycle, and report'
 complete -c greenroomctl -n $none -a verify -d 'Check manifests'
 complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the configuration'
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
@@ -79,7 +80,7 @@ complete -c greenroomctl -n $none -a doctor -d 'Show what the machine lacks'
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle list-timers cat snapshot receipts log watch plot savings launch restart push send open enable disable edit' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle list-timers cat snapshot receipts log watch plot savings launch restart push send open enable disable edit certify' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -126,6 +127,9 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from mcp-config' -l remove -
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -s p -l property -x -d 'Set a setting of greenroom.app(5)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l name -x -d 'The app is run@NAME'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l keep -d 'Create a manifest first'
+complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -s p -l property -x -d 'A setting of the command: KEY=VALUE'
+complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l junit -r -F -d 'Write the report to this file'
+complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l keep -d 'Keep the log of the daemon'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l quiet -d 'Do not warn'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l interval -x -d 'Ask for sizes and counters this often'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l sort -x -a 'state name memory swapped cpu wakes left' -d 'Sort by'
@@ -147,4 +151,4 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property 
     backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
     backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files template transient needsReload'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -l value -d 'Show only the values'
-complete -c greenroomctl -n '__fish_seen_subcommand_from init enable disable' -l config -xa '(__fish_complete_directories)' -d 'Use the manifests in this folder'
+complete -c greenroomctl -n '__fish_seen_subcommand_from init certify enable disable' -l config -xa '(__fish_complete_directories)' -d 'Use the manifests in this folder'

@@ -85,6 +85,7 @@ _greenroomctl() {
         'pressure:show or simulate the memory level'
         'init:create the manifest of a program'
         'edit:edit the manifest of an app, check and load it'
+        'certify:take an app through its lifecycle, and report'
         'verify:check manifests'
         'reload:reload all manifests and the configuration'
         'reexec:replace the daemon; apps keep running'
@@ -180,6 +181,9 @@ _greenroomctl() {
         snapshot) _arguments $common '(-o --output)'{-o,--output=}'[write it to this file]:file:_files' '1:app:_greenroomctl_apps' ;;
         edit) _arguments $common '--config=[use the manifest in this folder]:folder:_files -/' '1:app:_greenroomctl_apps' ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
+        certify)
+            _arguments $common '*'{-p,--property=}'[set a setting of the command]:KEY=VALUE' '--junit=[write the report to this file]:file:_files' \
+                '--keep[keep the log of the daemon]' '--config=[look for the manifest here]:folder:_files -/' '1:app:_greenroomctl_apps' '*::command:_normal' ;;
         verify) _arguments $common '*:file:_files' ;;
         reload | reexec | doctor) _arguments $common ;;
         help) _describe 'verb' verbs ;;
