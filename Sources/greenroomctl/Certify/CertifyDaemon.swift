@@ -23,7 +23,7 @@ final class CertifyDaemon {
         program = try Self.findProgram(environment)
         mode = isForRoot ? "--system" : "--user"
         // The paths of sockets are short (unix(7)); TMPDIR may not be.
-        let parent = environment.folder("TMPDIR").flatMap { $0.utf8.count <= 24 ? $0 : nil } ?? "/tmp"
+        let parent = environment.folder("TMPDIR").flatMap { $0.utf8.count <= 40 ? $0 : nil } ?? "/tmp"
         var template = Array("\(parent)/greenroom-certify.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
             throw Failure("Cannot create a folder in \(escaped(parent)): \(String(cString: strerror(errno)))")

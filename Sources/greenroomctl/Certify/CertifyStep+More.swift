@@ -97,7 +97,7 @@ enum CertifySteps {
         _ app: Rehearsal, _ replace: () throws(Failure) -> Void
     ) throws(Failure) -> CertifyOutcome {
         let before = try app.status()
-        let wasConnected = app.hasConnection
+        let wasConnected = try app.staysConnected()
         let start = EventLoop.now()
         try replace()
         try app.reconnect()
@@ -110,7 +110,7 @@ enum CertifySteps {
         guard wasConnected else { return .handled(same, EventLoop.now() - start) }
         // A suspended app connects again when it is thawed.
         if after.state == "suspended" { _ = try app.request(app.isWorker ? "Launch" : "Activate") }
-        guard try app.wait(atMost: .seconds(10), { () throws(Failure) in app.hasConnection }) else {
+        guard try app.wait(atMost: .seconds(10), { () throws(Failure) in try app.staysConnected() }) else {
             return .broken("\(same), but it has not connected to its private bus again")
         }
         return .handled("\(same), connected again", EventLoop.now() - start)

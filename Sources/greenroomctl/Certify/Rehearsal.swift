@@ -192,6 +192,12 @@ final class Rehearsal {
         }
     }
 
+    /// Whether it stays connected: a new daemon connects for a moment, too, to see whether the socket is its own.
+    func staysConnected() throws(Failure) -> Bool {
+        guard hasConnection else { return false }
+        return try !wait(atMost: .milliseconds(500)) { () throws(Failure) in !hasConnection }
+    }
+
     // MARK: The daemon
 
     /// Connects to the daemon that replaces this one.
