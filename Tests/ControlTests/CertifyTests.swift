@@ -54,10 +54,14 @@ struct CertifyTests {
     @Test("JUnit: what broke is a failure, what does not apply was skipped, and text of the app is escaped")
     func junit() {
         let text = Self.report.junit
-        #expect(text.hasPrefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"greenroomctl certify photos\" "))
+        #expect(
+            text.hasPrefix(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"greenroomctl certify photos\" "))
         #expect(text.contains("tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"0.041\">\n"))
         #expect(text.contains("<failure message=\"killed: &quot;a&quot; &lt; b &amp; \\x1b[0m\"/>"))
-        #expect(text.contains("name=\"launch\" time=\"0.041\">\n    <system-out>handled: said that it is ready</system-out>"))
+        #expect(
+            text.contains(
+                "name=\"launch\" time=\"0.041\">\n    <system-out>handled: said that it is ready</system-out>"))
         #expect(text.contains("<skipped message=\"it has the scene main alone\"/>"))
         #expect(text.hasSuffix("</testcase>\n</testsuite>\n"))
     }
@@ -72,7 +76,8 @@ struct CertifyTests {
         #expect(problem("photos") == nil)
         #expect(problem("--", "sleep", "1") == nil)
         #expect(problem("sleep", "1") == "certify: unexpected argument '1'; a command comes after --")
-        #expect(problem("-p", "Type=notify", "photos") == "certify: --property is for a command; an app has its manifest")
+        #expect(
+            problem("-p", "Type=notify", "photos") == "certify: --property is for a command; an app has its manifest")
         #expect(problem("-p", "Type", "--", "a") == "--property: invalid setting 'Type'; expected KEY=VALUE")
         #expect(problem("a b")?.hasPrefix("certify: invalid app ID 'a b'") == true)
         guard case .run(let command) = Invocation.parse(["certify", "--", "photos.app"]) else {

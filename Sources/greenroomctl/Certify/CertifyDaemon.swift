@@ -46,7 +46,8 @@ final class CertifyDaemon {
             let text = String(cString: entry)
             next += 1
             let name = String(text.prefix { $0 != "=" })
-            let isOfService = ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_USEC"].contains(name)
+            let isOfService = ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_USEC"].contains(
+                name)
             if !isOfService, kept.isEmpty || kept.contains(name) { variables.append(text) }
         }
         return variables
@@ -85,10 +86,14 @@ final class CertifyDaemon {
             var starting = try startProcess(
                 SpawnRequest(
                     executable: program,
-                    arguments: [mode, "--config", folder + "/config", "--runtime", runtime, "--state", folder + "/state"],
+                    arguments: [
+                        mode, "--config", folder + "/config", "--runtime", runtime, "--state", folder + "/state",
+                    ],
                     environment: environment, standardOutput: output, standardError: output))
             process = starting.process
-            while try starting.outcome() == .pending { _ = isReadable(starting.outcomeDescriptor.raw, within: .seconds(1)) }
+            while try starting.outcome() == .pending {
+                _ = isReadable(starting.outcomeDescriptor.raw, within: .seconds(1))
+            }
             let limit = EventLoop.now() + .seconds(30)
             while EventLoop.now() < limit, !CertifyInterrupt.isRequested, try !starting.process.hasEnded() {
                 guard isReadable(ready.descriptor.raw, within: .milliseconds(100)) else { continue }

@@ -61,7 +61,8 @@ struct CertifyReport: Equatable {
             + outcome.verdict.word.padded(to: verdictWidth) + (outcome.took?.timeSpan ?? "").padded(to: timeWidth)
         let indent = 2 + titleWidth + verdictWidth + timeWidth
         let margin = "\n" + String(repeating: " ", count: indent)
-        return head + Table.wrappedLines(escaped(outcome.finding), indent: indent, screen).joined(separator: margin) + "\n"
+        return head + Table.wrappedLines(escaped(outcome.finding), indent: indent, screen).joined(separator: margin)
+            + "\n"
     }
 
     private static let titleWidth = 19

@@ -58,7 +58,8 @@ struct CertifyStep {
             if need != .running { try app.beginStep() }
             return try take(app)
         } catch  where error.isAnswer {
-            return try app.unexpectedEnd() ?? .notApplicable("greenroomd refused: \(Rehearsal.withoutStop(error.sentence))")
+            return try app.unexpectedEnd()
+                ?? .notApplicable("greenroomd refused: \(Rehearsal.withoutStop(error.sentence))")
         }
     }
 }
@@ -84,7 +85,9 @@ private func launch(_ app: Rehearsal) throws(Failure) -> CertifyOutcome {
     }
 }
 
-private func of(_ deadline: Duration?) -> String { deadline.map { "of \($0.timeSpan) that it has" } ?? "without a deadline" }
+private func of(_ deadline: Duration?) -> String {
+    deadline.map { "of \($0.timeSpan) that it has" } ?? "without a deadline"
+}
 
 private func interruption(_ app: Rehearsal) throws(Failure) -> CertifyOutcome {
     let signals = app.manifest.signals
@@ -108,7 +111,9 @@ private func enterBackground(_ app: Rehearsal) throws(Failure) -> CertifyOutcome
     guard let notice else { return .ignored(app.silence("EnterBackground", signal) + ", and it has nothing to finish") }
     let took = app.last(.deadlineMet) { $0.deadline?.what == "background" }?.deadline?.wall
     let tasks = app.events.filter { $0.kind == LifecycleEvent.Kind.taskBegan.rawValue }.flatMap(\.tasks).map(\.name)
-    let names = tasks.isEmpty ? "" : "; began the background \(tasks.count == 1 ? "task" : "tasks") \(tasks.joined(separator: ", "))"
+    let names =
+        tasks.isEmpty
+        ? "" : "; began the background \(tasks.count == 1 ? "task" : "tasks") \(tasks.joined(separator: ", "))"
     return .handled("\(notice); answered, \(of(app.manifest.policy.backgroundDeadline))\(names)", took)
 }
 

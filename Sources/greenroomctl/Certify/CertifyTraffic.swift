@@ -30,12 +30,16 @@ enum CertifyEndpoint: Equatable {
         }
         func table(_ name: String) -> [[Substring]] {
             guard let bytes = try? Posix.readFile(at: "/proc/\(pid)/net/\(name)", limit: 8 << 20) else { return [] }
-            return String(decoding: bytes, as: UTF8.self).split(separator: "\n").dropFirst().map { $0.split(separator: " ") }
+            return String(decoding: bytes, as: UTF8.self).split(separator: "\n").dropFirst().map {
+                $0.split(separator: " ")
+            }
         }
         for name in ["tcp", "tcp6"] {
             // sl local_address rem_address st … inode: 0A is TCP_LISTEN.
             for words in table(name) where words.count > 9 && words[3] == "0A" && inodes.contains(String(words[9])) {
-                guard let port = words[1].split(separator: ":").last.flatMap({ UInt16($0, radix: 16) }) else { continue }
+                guard let port = words[1].split(separator: ":").last.flatMap({ UInt16($0, radix: 16) }) else {
+                    continue
+                }
                 return .internet(port: port, isVersion6: name == "tcp6")
             }
         }

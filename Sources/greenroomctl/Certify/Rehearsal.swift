@@ -120,7 +120,9 @@ final class Rehearsal {
         return .broken(([Self.withoutStop(explanation)] + output).joined(separator: "; "))
     }
 
-    static func withoutStop(_ sentence: String) -> String { sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence }
+    static func withoutStop(_ sentence: String) -> String {
+        sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
+    }
 
     // MARK: States
 
@@ -161,7 +163,8 @@ final class Rehearsal {
             return status.state == "suspended"
         }
         let reasons = status.awake.map(\.explanation) + [status.suspendProblem].compactMap { $0 }
-        awake = reasons.isEmpty ? "it stays in the state \(status.state)" : Self.withoutStop(reasons.joined(separator: " "))
+        awake =
+            reasons.isEmpty ? "it stays in the state \(status.state)" : Self.withoutStop(reasons.joined(separator: " "))
         return false
     }
 
@@ -210,7 +213,8 @@ final class Rehearsal {
 /// `SIGUSR1`, or `SIGRTMIN+1`.
 func signalName(_ number: Int32) -> String {
     let names: [Int32: String] = [
-        SIGHUP: "SIGHUP", SIGINT: "SIGINT", SIGQUIT: "SIGQUIT", SIGKILL: "SIGKILL", SIGUSR1: "SIGUSR1", SIGUSR2: "SIGUSR2",
+        SIGHUP: "SIGHUP", SIGINT: "SIGINT", SIGQUIT: "SIGQUIT", SIGKILL: "SIGKILL", SIGUSR1: "SIGUSR1",
+        SIGUSR2: "SIGUSR2",
         SIGTERM: "SIGTERM", SIGCONT: "SIGCONT", SIGTSTP: "SIGTSTP", SIGWINCH: "SIGWINCH", SIGALRM: "SIGALRM",
         SIGURG: "SIGURG", SIGIO: "SIGIO", SIGPWR: "SIGPWR", SIGABRT: "SIGABRT", SIGSEGV: "SIGSEGV",
     ]

@@ -13,7 +13,9 @@ extension Session {
         do throws(Failure) {
             let report = try certify(daemon)
             daemon.stop(keepsFolder: invocation.has(.keep))
-            if invocation.has(.keep) { show(note: "The log and the folders of greenroomd are in \(escaped(daemon.folder)).") }
+            if invocation.has(.keep) {
+                show(note: "The log and the folders of greenroomd are in \(escaped(daemon.folder)).")
+            }
             return report.status
         } catch {
             daemon.stop(keepsFolder: invocation.has(.keep))
@@ -42,7 +44,9 @@ extension Session {
 
     private func writeJUnit(_ report: CertifyReport, to path: String) throws(Failure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))") }
+        guard descriptor >= 0 else {
+            throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))")
+        }
         defer { close(descriptor) }
         try write(report.junit, to: descriptor)
     }
@@ -79,7 +83,8 @@ extension Session {
             throw Failure("certify: there is no manifest \(escaped(id.name)).app in \(escaped(folders.apps))")
         }
         // Apps of packages are not to be launched by this daemon.
-        for entry in folderEntries(folders.vendor) where entry.hasSuffix(".app") && !names.contains(String(entry.dropLast(4))) {
+        for entry in folderEntries(folders.vendor)
+        where entry.hasSuffix(".app") && !names.contains(String(entry.dropLast(4))) {
             try daemon.write(entry, [])
         }
         try daemon.write("\(id.name).app.d/\(Self.ownDropIn)", Array(Self.ownSettings.utf8))
@@ -101,7 +106,8 @@ extension Session {
         for setting in invocation.settings {
             let key = String(setting.prefix { $0 != "=" })
             guard let section = manifestSection(ofKey: key) else {
-                throw Failure("--property: unknown key '\(escaped(key))' (greenroom.app(5))", status: Failure.wrongUsage)
+                throw Failure(
+                    "--property: unknown key '\(escaped(key))' (greenroom.app(5))", status: Failure.wrongUsage)
             }
             more += "[\(section)]\n\(setting)\n"
         }
@@ -112,7 +118,8 @@ extension Session {
 
     private func parsed(_ id: AppID, _ sources: [SourceFile]) throws(Failure) -> AppManifest {
         let (manifest, diagnostics) = parseManifest(
-            id: id, sources: sources, memory: nil, specifiers: SpecifierValues(isForRoot: isForRoot, environment, .read()))
+            id: id, sources: sources, memory: nil,
+            specifiers: SpecifierValues(isForRoot: isForRoot, environment, .read()))
         guard let manifest else {
             let error = diagnostics.first { $0.severity == .error }
             throw Failure("certify: \(escaped(error?.message ?? "the manifest has an error"))")
@@ -130,7 +137,8 @@ enum CertifyOptions {
         if !invocation.isCommand, !invocation.settings.isEmpty {
             return "certify: --property is for a command; an app has its manifest"
         }
-        if let wrong = invocation.settings.first(where: { !$0.contains("=") || $0.contains("\n") || $0.hasSuffix("\\") }) {
+        if let wrong = invocation.settings.first(where: { !$0.contains("=") || $0.contains("\n") || $0.hasSuffix("\\") }
+        ) {
             return "--property: invalid setting '\(escaped(wrong))'; expected KEY=VALUE"
         }
         return nil
