@@ -14,7 +14,7 @@ struct CertifyTests {
             report.points.append(.init(name: name, title: name, rules: rules, outcome: outcome))
         }
         add("launch", "L6 L7", .handled("said that it is ready", .milliseconds(41)))
-        add("interruption", "L13", .ignored("it is told nothing"))
+        add("interruption", "L13", .ignored("it is not notified"))
         add("suspend", "L18", .broken("killed: \"a\" < b & \u{1B}[0m"))
         add("scenes", "", .notApplicable("it has the scene main alone"))
         return report
@@ -36,7 +36,7 @@ struct CertifyTests {
         let screen = Screen(Environment(isRoot: false) { _ in nil })
         let lines = Self.report.points.map { CertifyReport.line($0, screen) }
         #expect(lines[0] == "✓ launch             handled  41ms     said that it is ready\n")
-        #expect(lines[1] == "· interruption       ignored           it is told nothing\n")
+        #expect(lines[1] == "· interruption       ignored           it is not notified\n")
         #expect(lines[2] == "✗ suspend            broken            killed: \"a\" < b & \\x1b[0m\n")
         #expect(lines[3] == "· scenes             n/a               it has the scene main alone\n")
     }

@@ -172,16 +172,16 @@ final class Rehearsal {
 
     /// How the app learns of a change, such as `SIGUSR1`; `nil`: it is told nothing.
     func notice(_ signal: Int32?) throws(Failure) -> String? {
-        if hasConnection { return "told on its private bus" }
+        if hasConnection { return "notified on its private bus" }
         guard let signal, let pid = try status().pid else { return nil }
         guard let found = try? ProcFS().status(of: pid), found.catches(signal) else { return nil }
-        return "told by \(signalName(signal))"
+        return "notified by \(signalName(signal))"
     }
 
     /// Why the app is told nothing.
     func silence(_ setting: String, _ signal: Int32?) -> String {
         if let signal { return "it does not catch \(signalName(signal)) (\(setting)=), so nothing is sent" }
-        return "it is told nothing: no \(setting)=, and no private bus open"
+        return "it is not notified: no \(setting)=, and no private bus open"
     }
 
     /// Whether a process of the app is connected to its private bus (`GREENROOM_BUS_ADDRESS`). The sockets of the daemon's end have
