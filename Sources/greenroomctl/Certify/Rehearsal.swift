@@ -170,7 +170,7 @@ final class Rehearsal {
 
     // MARK: Whether the app takes part
 
-    /// How the app learns of a change, such as `SIGUSR1`; `nil`: it is told nothing.
+    /// How the app learns of a change, such as `SIGUSR1`; `nil`: it is not notified.
     func notice(_ signal: Int32?) throws(Failure) -> String? {
         if hasConnection { return "notified on its private bus" }
         guard let signal, let pid = try status().pid else { return nil }
@@ -178,7 +178,7 @@ final class Rehearsal {
         return "notified by \(signalName(signal))"
     }
 
-    /// Why the app is told nothing.
+    /// Why the app is not notified.
     func silence(_ setting: String, _ signal: Int32?) -> String {
         if let signal { return "it does not catch \(signalName(signal)) (\(setting)=), so nothing is sent" }
         return "it is not notified: no \(setting)=, and no private bus open"

@@ -100,7 +100,7 @@ extension Session {
         let folder = environment.absolutePath(".")
         let directory = try quoted(folder, keepingSpecifiers: false)
         var more = directory == folder ? "WorkingDirectory=\(folder)\n" : ""
-        // A program that takes no part would be awake for StartupSec=, which nobody wants to wait for.
+        // A program that takes no part would be awake for StartupSec=, which is long for a test.
         more += "StartupSec=2s\n"
         if environment.isRoot, isForRoot { more += "User=root\n" }
         for setting in invocation.settings {
