@@ -5,8 +5,6 @@ CONFIG  ?= release
 # Links the Swift runtime statically, strips symbols and removes unused sections (docs/decisions/project.md compares the sizes).
 # `-z now` resolves all symbols at the start, so that their table is read-only afterwards.
 STATIC  := --static-swift-stdlib -Xlinker -s -Xlinker --gc-sections -Xlinker -z -Xlinker now
-# Flags of debug builds. All of them take the same, or each compiles everything anew.
-DEBUGFLAGS ?=
 SEED    ?= 1
 SEEDS   ?= 1
 EVENTS  ?= 100000
@@ -74,7 +72,7 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 
 test: deps ## run the unit and integration tests, and every command of the documents
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples $(if $(GREENROOM_TEST_ALL),slow-examples metrics))
-	@$(TIMED) test/build $(SWIFT) build --build-tests $(DEBUGFLAGS)
+	@$(TIMED) test/build $(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" $(TIMED) test/swift Sources/scripts/test
 	@$(TIMED) test/clibrary Tests/clibrary/run
 	@$(TIMED) test/python $(MAKE) --no-print-directory test-python
@@ -98,7 +96,7 @@ test-c: ## test the C library, with a fake daemon
 	@Tests/clibrary/run
 
 test-swift: deps ## test the Swift library, with a fake daemon
-	$(SWIFT) build --build-tests $(DEBUGFLAGS)
+	$(SWIFT) build --build-tests
 	@$(SWIFT) test --skip-build --filter GreenroomTests
 	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
 
@@ -124,11 +122,11 @@ sim-memory: deps ## print what each JetsamOrder= costs on simulated machines; wi
 	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim memory $(if $(filter-out file,$(origin SEED)),--seed $(SEED) --seeds $(SEEDS))
 
 chaos: deps ## kill the daemon at random times and check that all apps are unaffected: KILLS= SEED=
-	$(SWIFT) build --build-tests $(DEBUGFLAGS)
+	$(SWIFT) build --build-tests
 	GREENROOM_CHAOS_KILLS=$(KILLS) GREENROOM_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
 
 soak: deps ## repeat the tests under load, fresh seeds and chaos, until a failure; resumable: MINUTES=60 PARTS= SEEDS= KILLS=
-	$(SWIFT) build --build-tests $(DEBUGFLAGS)
+	$(SWIFT) build --build-tests
 	$(SWIFT) build -c release $(STATIC) --product greenroom-sim
 	@Sources/scripts/soak "$$($(SWIFT) build -c release --show-bin-path)"
 
