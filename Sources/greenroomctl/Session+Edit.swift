@@ -201,6 +201,17 @@ struct EditedFile {
     }
 }
 
+/// Creates a folder that only this user can read.
+/// - Returns: its path; the name begins with `prefix`.
+func makeTemporaryFolder(in parent: String, _ prefix: String) throws(Failure) -> String {
+    // mkdtemp(3) replaces the six X.
+    var template = Array("\(parent)/\(prefix).XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+        throw Failure("Cannot create a folder in \(escaped(parent)): \(String(cString: strerror(errno)))")
+    }
+    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
 /// The copy that the editor changes, in a folder of its own.
 struct EditedCopy {
     private let folder: String
@@ -210,11 +221,7 @@ struct EditedCopy {
     init(_ file: EditedFile) throws(Failure) {
         name = file.name
         let parent = getenv("TMPDIR").map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
-        var pattern = Array("\(parent)/greenroomctl-edit.XXXXXX".utf8CString)
-        guard mkdtemp(&pattern) != nil else {
-            throw Failure("Cannot create a folder in \(escaped(parent)): \(String(cString: strerror(errno)))")
-        }
-        folder = String(decoding: pattern.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        folder = try makeTemporaryFolder(in: parent, "greenroomctl-edit")
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))")

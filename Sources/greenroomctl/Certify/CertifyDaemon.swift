@@ -24,11 +24,7 @@ final class CertifyDaemon {
         mode = isForRoot ? "--system" : "--user"
         // The paths of sockets are short (unix(7)); TMPDIR may not be.
         let parent = environment.folder("TMPDIR").flatMap { $0.utf8.count <= 40 ? $0 : nil } ?? "/tmp"
-        var template = Array("\(parent)/greenroom-certify.XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else {
-            throw Failure("Cannot create a folder in \(escaped(parent)): \(String(cString: strerror(errno)))")
-        }
-        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        folder = try makeTemporaryFolder(in: parent, "greenroom-certify")
         // Apps of other users need access.
         chmod(folder, 0o755)
         // Another daemon has the name on the message bus, and this one is not to take part in the sleep of the machine.

@@ -209,16 +209,3 @@ final class Rehearsal {
         events = []
     }
 }
-
-/// `SIGUSR1`, or `SIGRTMIN+1`.
-func signalName(_ number: Int32) -> String {
-    let names: [Int32: String] = [
-        SIGHUP: "SIGHUP", SIGINT: "SIGINT", SIGQUIT: "SIGQUIT", SIGKILL: "SIGKILL", SIGUSR1: "SIGUSR1",
-        SIGUSR2: "SIGUSR2",
-        SIGTERM: "SIGTERM", SIGCONT: "SIGCONT", SIGTSTP: "SIGTSTP", SIGWINCH: "SIGWINCH", SIGALRM: "SIGALRM",
-        SIGURG: "SIGURG", SIGIO: "SIGIO", SIGPWR: "SIGPWR", SIGABRT: "SIGABRT", SIGSEGV: "SIGSEGV",
-    ]
-    if let name = names[number] { return name }
-    // SIGRTMIN of the C library.
-    return number == 34 ? "SIGRTMIN" : number > 34 ? "SIGRTMIN+\(number - 34)" : "signal \(number)"
-}

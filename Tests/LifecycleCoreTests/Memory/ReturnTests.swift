@@ -79,8 +79,10 @@ struct ReturnTests {
             $0.relaunch = .always
             $0.role = .home
         }
+        // After each event the harness compares the order of returns with what follows from the policies.
         harness.register("mail") { $0.role = .home }
         harness.register("mail") { $0.role = .app }
+        #expect(harness.state("photos") == .notRunning)
     }
 
     @Test("an app that exits when jetsam notifies it comes back too (L11, L40)")
