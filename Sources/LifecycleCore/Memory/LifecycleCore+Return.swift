@@ -190,7 +190,7 @@ extension LifecycleCore {
             }
             if comeBack(index, wait, now) { return checkReturnsSoon(now) }
         }
-        if !awaitsSlot { returns.interval = min(Self.longestReturnCheck, returns.interval + returns.interval) }
+        if !awaitsSlot { returns.interval = min(Self.longestReturnCheck, returns.interval * 2) }
         if returns.growing.count > 0 { returns.interval = Self.shortestReturnCheck }
     }
 
