@@ -1,7 +1,9 @@
 import LifecycleCore
 import Linux
+import LoopPolicy
 import Manifest
 import Posix
+import Systemd
 
 /// What the state of an app means for the scheduler and for the kernel's OOM killer (L19, L38, L41).
 extension RunController {
@@ -10,15 +12,34 @@ extension RunController {
     private static let backgroundTimerSlack: UInt64 = 40_000_000
 
     func setWeights(background: Bool) {
+        hasBackgroundWeights = background
         attempt {
-            let means = try enclosure.setWeights(
-                background: background, timerSlack: background ? Self.backgroundTimerSlack : nil)
-            switch means {
+            switch try writeWeights(background: background) {
             // With a cpu controller the kernel ignores the autogroups of the group's processes.
             case .cgroup: break
             case .threads, .none: try context.autogroups.setWeights(of: self, background: background)
             }
         }
+        applyAgainLater()
+    }
+
+    private func writeWeights(background: Bool) throws(SystemError) -> WeightMeans {
+        try enclosure.setWeights(background: background, timerSlack: background ? Self.backgroundTimerSlack : nil)
+    }
+
+    /// A process that is being created while its parent's weights and `oom_score_adj` are set has copied the old values, and is not
+    /// yet in the group. It has joined it by the second time, unless its fork(2) waits for a processor that long.
+    private func applyAgainLater() {
+        if secondTime == nil {
+            secondTime = try? context.loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.applyAgain() }
+        }
+        secondTime?.arm(at: context.loop.now() + .seconds(1))
+    }
+
+    private func applyAgain() {
+        secondTime = nil
+        applyOOMClass()
+        if let background = hasBackgroundWeights { attempt { _ = try writeWeights(background: background) } }
     }
 
     /// Without a cpu controller the weights alone give the app less of the processor.
@@ -31,6 +52,7 @@ extension RunController {
     func setOOMClass(_ oomClass: OOMClass) {
         self.oomClass = oomClass
         applyOOMClass()
+        applyAgainLater()
         switch oomClass {
         case .active, .inactive: context.protection.insert(id)
         case .background, .suspended: context.protection.remove(id)
