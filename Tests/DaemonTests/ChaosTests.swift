@@ -209,7 +209,10 @@ private struct Chaos {
                     continue
                 }
                 alive += 1
-                if try daemon.state(app) == "notRunning" {
+                // It may have ended since `after`. Then its group was empty before the daemon said so.
+                if try daemon.state(app) == "notRunning",
+                    try World(daemon, [app]).groups.contains(where: { $0.path == group.path && !$0.pids.isEmpty })
+                {
                     broken = "\(app) runs, and the daemon does not know of it: \(group)"
                 }
             }

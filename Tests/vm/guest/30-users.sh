@@ -88,18 +88,18 @@ check "the app is in a frozen cgroup of the user" \
 mkfifo /run/to-command /run/from-command
 chown user /run/to-command /run/from-command
 systemd-run --quiet --unit login-session -p PAMName=login -p User=user \
-    sh -c 'cat /proc/self/cgroup >&2; exec greenroomctl run -p IdleSec=1s --name session -- cat </run/to-command >/run/from-command'
+    sh -c 'cat /proc/self/cgroup >/home/user/session-group; exec greenroomctl run -p IdleSec=1s --name session -- cat </run/to-command >/run/from-command'
 exec 7>/run/to-command 8</run/from-command
 echo hello >&7
 check "a command answers that was started in a login session" eval 'read -r -t 60 answer <&8 && same "$answer" hello'
 check "the session is not below the user's service manager" \
-    eval 'journalctl -b -u login-session -o cat | grep -q "^0::/user.slice/user-1000.slice/session-.*scope"'
+    grep -q '^0::/user.slice/user-1000.slice/session-.*scope' /home/user/session-group
 check "the daemon of the user suspends it" \
     wait_for 60 eval "as_user greenroomctl list | grep -q '^run@session *suspended'"
 check "it was not executed directly" eval '! journalctl -b -u login-session -o cat | grep "executed directly"'
 exec 7>&- 8<&-
 check "its session ends with it" wait_for 60 eval '! systemctl is-active login-session'
-rm -f /run/to-command /run/from-command
+rm -f /run/to-command /run/from-command /home/user/session-group
 as_user journalctl --user -u greenroomd -o cat -n 3 | sed 's/^/     /'
 check "the daemon of the user stops" as_user systemctl --user stop greenroomd
 check "its app has ended" test ! -e "/proc/$mine"
