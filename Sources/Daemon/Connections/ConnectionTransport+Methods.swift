@@ -235,7 +235,10 @@ extension ConnectionTransport {
             throw refuse(
                 .invalidArgument, call, "the role \(role.rawValue) is refused: \(RunController.whyRoleRefused)")
         }
-        let isNew = !(context.events.view(of: run.app)?.ownScenes.contains { $0.id == scene } ?? false)
+        // One that is unattached may be one too many.
+        let isNew =
+            !(context.events.view(of: run.app)?.ownScenes.contains { $0.id == scene && $0.state != .unattached }
+            ?? false)
         guard isNew else {
             run.send(.scene(.began(scene, role)))
             return call.reply()

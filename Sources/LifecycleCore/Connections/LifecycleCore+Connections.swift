@@ -6,7 +6,10 @@ extension LifecycleCore {
         guard apps[index].ending == nil else { return }
         self[run: index].handled = handled
         if handled.contains(.didEnterBackground) { setTakesPart(index, now) }
-        if apps[index].phase == .foreground { openURLs(index) }
+        if apps[index].phase == .foreground {
+            restoreScene(index)
+            openURLs(index)
+        }
         guard !handled.isEmpty, self[run: index].sleptSince == nil else { return }
         // It has connected while its freeze was under way.
         switch apps[index].phase {

@@ -12,10 +12,10 @@ extension LifecycleCore {
         let from = apps[index].state
         self[run: index].memoryBeforeEnd = self[run: index].memory
         cancelDeadlines(index)
+        keepScenes(index)
         leaveForegroundSlot(index)
         self[run: index].assertions.removeTasks()
         self[run: index].modes = []
-        self[run: index].scenes = nil
         // One that runs is a process of the app from now on, and ends with it.
         self[run: index].hooks = nil
         if cause != .selfInitiated {
@@ -81,7 +81,7 @@ extension LifecycleCore {
         cancelDeadlines(index)
         self[run: index].assertions.removeTasks()
         self[run: index].modes = []
-        self[run: index].scenes = nil
+        keepScenes(index)
         self[run: index].hooks = nil
         var ending = Ending(self[run: index], cause: cause, from: state, start: now, warnAt: now + Self.killTimeout)
         if hasForegroundSlot(index) { ending.relaunch = .foreground }
@@ -178,6 +178,7 @@ extension LifecycleCore {
             apps[index].launchDeaths += 1
             if apps[index].launchDeaths >= Self.tolerableLaunchDeaths {
                 effects.append(.dropRestorationState(apps[index].id))
+                apps[index].keptScenes = nil
             }
         }
         let isWanted = isAlwaysWanted || (policy.relaunch == .onFailure && isFailure)

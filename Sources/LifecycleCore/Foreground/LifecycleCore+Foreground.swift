@@ -14,6 +14,7 @@ extension LifecycleCore {
         deliverNotifications(index, inForeground: true)
         let watchdog = begin(index, .watchdog, heartbeatTime(index), now)
         change(index, to: .foreground(Foreground(watchdog: watchdog)), reason, now)
+        restoreScene(index)
         openURLs(index)
         becomeActiveIfUninterrupted(index, reason, now)
         endSleepOfHooks(index, reason, now)

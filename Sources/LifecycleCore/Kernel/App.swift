@@ -37,6 +37,10 @@ struct App: Hashable, Sendable {
     var credit = JetsamCredit()
     /// It would be suspended (L58); `nil`: it is, or it would not.
     @Rare var drySleep: DrySleep? = nil
+    /// The scenes that a process of the app had which has ended, or that was not connected since; the one activated last at the end (L34).
+    /// Never `main`, with which every process begins.
+    @Rare var keptScenes: [Scene]? = nil
+    var hasKeptScenes: Bool { @inline(__always) get { _keptScenes.isPresent } }
     /// L29.
     var sockets = SocketState()
     /// What its timers have done (L30); `nil`: it has none.

@@ -54,7 +54,8 @@ package struct AppView: Hashable, Sendable {
     /// What processes of it inhibit with logind, and why.
     package var inhibitor: String?
     package var deadline: Deadline?
-    /// The one activated last at the end; empty: `main` alone, in the state of the app (L34).
+    /// Those that outlived their process first, then the one activated last at the end. Empty: `main` alone, in the state of the app, or
+    /// none (L34).
     package var ownScenes: [Scene] = []
     /// L24: what is left of the background budget; `nil`: unlimited.
     package var backgroundTimeRemaining: Duration?

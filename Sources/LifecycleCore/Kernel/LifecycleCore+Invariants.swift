@@ -76,7 +76,11 @@ extension LifecycleCore {
         guard case .running(let running) = apps[index].life else { return nil }
         let stored = running.sharedStorage
         if let problem = boundProblem(stored) { return problem }
-        if stored.run.hasScenes, let problem = sceneProblem(running.execution, stored) { return problem }
+        if stored.run.hasScenes,
+            let problem = sceneProblem(running.execution, stored, kept: apps[index].keptScenes)
+        {
+            return problem
+        }
         switch running.execution {
         case .foreground(let foreground): return foregroundProblem(index, foreground, stored)
         case .background(let background):
@@ -114,9 +118,12 @@ extension LifecycleCore {
     }
 
     /// An app is in the foreground if and only if one of its scenes is (L34).
-    private func sceneProblem(_ execution: Execution, _ stored: RunStorage) -> StaticString? {
+    private func sceneProblem(_ execution: Execution, _ stored: RunStorage, kept: [Scene]?) -> StaticString? {
         guard let scenes = stored.run.scenes else { return nil }
         if scenes.count > Self.maximumScenes { return "more scenes are open than may" }
+        if let kept, kept.contains(where: { one in scenes.contains { $0.id == one.id } }) {
+            return "a scene is connected and kept"
+        }
         let most = scenes.map(\.shown).max() ?? .unattached
         let fits =
             switch execution.state {

@@ -410,6 +410,7 @@ extension LifecycleCore {
         effects.append(.dropRestorationState(apps[index].id, all: true))
         resetDeliveries(index)
         apps[index].urls = URLQueue()
+        defer { apps[index].keptScenes = nil }
         if apps[index].phase == .notRunning {
             cancelQueuedLaunch(index)
             apps[index].life = .notRunning(NotRunning())

@@ -100,6 +100,7 @@ extension LifecycleCore {
     }
 
     private func addTraffic(to view: inout AppView, _ app: App, _ index: Int, _ now: Instant) {
+        view.ownScenes = sceneViews(app)
         guard let run = app.run else { return }
         for mode in run.modes {
             switch mode.kind {
@@ -107,7 +108,6 @@ extension LifecycleCore {
             case .inhibitor(let text): view.inhibitor = text
             }
         }
-        view.ownScenes = sceneViews(run)
         view.trafficWakes = run.traffic.wakes
         view.lastInput = run.traffic.lastInput
         view.lastInputAt = run.traffic.lastInputAt

@@ -331,6 +331,9 @@ extension App: SavedRecord {
         try coder.flag(28, &isToRemove)
         try coder.sparse(40, &urls)
         try coder.optional(50, &timers)
+        var kept = keptScenes ?? []
+        try coder.list(60, &kept, upTo: LifecycleCore.maximumScenes)
+        keptScenes = kept.isEmpty ? nil : kept
         try coder.optional(70, &drySleep)
     }
 
@@ -339,6 +342,12 @@ extension App: SavedRecord {
             return "\(id) has a negative count"
         }
         if isRemoved, phase != .notRunning || !waiters.isEmpty { return "\(id) is removed and runs" }
+        if let keptScenes {
+            let all = keptScenes + (sharedRunStorage?.run.scenes ?? [])
+            guard Set(all.map(\.id)).count == all.count, !keptScenes.contains(where: { $0.id == .main }) else {
+                return "\(id) keeps a scene that it has"
+            }
+        }
         return nil
     }
 }

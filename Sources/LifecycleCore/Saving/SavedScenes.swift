@@ -23,7 +23,9 @@ extension Scene: SavedRecord {
         try coder.field(3, &state)
         var isDisconnected = !isConnected
         try coder.flag(4, &isDisconnected)
-        self = Scene(id: id, role: role, state: state, isConnected: !isDisconnected)
+        var wasInFront = wasInFront
+        try coder.flag(40, &wasInFront)
+        self = Scene(id: id, role: role, state: state, isConnected: !isDisconnected, wasInFront: wasInFront)
     }
 }
 

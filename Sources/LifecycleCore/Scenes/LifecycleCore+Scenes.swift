@@ -7,7 +7,7 @@ extension LifecycleCore {
     private func scenes(_ index: Int) -> [Scene]? { apps[index].sharedRunStorage?.run.scenes }
 
     /// The list of an app that runs, with its first scene if it had none.
-    private func listedScenes(_ index: Int) -> [Scene] {
+    func listedScenes(_ index: Int) -> [Scene] {
         if let scenes = scenes(index) { return scenes }
         return [Scene(id: .main, role: .window, state: apps[index].execution?.sceneState ?? .background)]
     }
@@ -68,9 +68,9 @@ extension LifecycleCore {
 
     /// The scene becomes the one of its app activated last. `state`: that of a scene which the app does not have; it is notified of the rest.
     @discardableResult
-    private mutating func connect(_ index: Int, _ id: SceneID, _ role: SceneRole, state: SceneState) -> Scene {
+    mutating func connect(_ index: Int, _ id: SceneID, _ role: SceneRole, state: SceneState) -> Scene {
         var list = listedScenes(index)
-        var scene = Scene(id: id, role: role, state: .unattached)
+        var scene = Scene(id: id, role: takeKept(index, id)?.role ?? role, state: .unattached)
         if let position = list.firstIndex(where: { $0.id == id }) { scene = list.remove(at: position) }
         let before = scene.shown
         scene.isConnected = true
@@ -83,6 +83,7 @@ extension LifecycleCore {
 
     /// If no other scene of the app is in the foreground, the one of the same role that was activated last takes its place.
     private mutating func sceneEnded(_ index: Int, _ id: SceneID, _ now: Instant) {
+        if takeKept(index, id) != nil { return }
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
             list.count > 1 || !list[0].isMainWindow
         else {
@@ -133,6 +134,7 @@ extension LifecycleCore {
         switch what {
         case .activate:
             connect(index, id, .window, state: .unattached)
+            chooseKept(index, nil)
             let launch = Launch(state: .foreground, reason: .user, isUnrequested: isUnrequested)
             activateRequested(request, index, launch, scene: id, now)
         case .background:
@@ -219,9 +221,14 @@ extension LifecycleCore {
 
     // MARK: Views
 
-    /// The own scenes of an app; empty: it has the scene `main` alone.
-    func sceneViews(_ run: Run) -> [AppView.Scene] {
-        (run.scenes ?? []).map { AppView.Scene(id: $0.id, role: $0.role, state: $0.shown) }
+    /// The scenes of an app, those that outlived a process first; empty: it has the scene `main` alone, or does not run.
+    func sceneViews(_ app: App) -> [AppView.Scene] {
+        let kept = app.keptScenes ?? []
+        var scenes = app.sharedRunStorage?.run.scenes ?? []
+        if !kept.isEmpty, scenes.isEmpty, let state = app.execution?.sceneState {
+            scenes = [Scene(id: .main, role: .window, state: state)]
+        }
+        return (kept + scenes).map { AppView.Scene(id: $0.id, role: $0.role, state: $0.shown) }
     }
 }
 

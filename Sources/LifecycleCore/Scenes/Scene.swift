@@ -105,6 +105,8 @@ struct Scene: Hashable, Sendable {
     var state: SceneState
     /// False: it is to be disconnected, or is. An app that cannot run is notified later.
     var isConnected = true
+    /// Of a scene that outlived its process: it comes back when the app is in the foreground again.
+    var wasInFront = false
 
     /// Whether it is what an app has that begins no scene.
     var isMainWindow: Bool { id == .main && role == .window }

@@ -1,0 +1,44 @@
+/// Scenes that outlive their process, as UIKit's sessions do (L34): they are unattached until the app, or a user, connects them again.
+extension LifecycleCore {
+    /// The process ends. Its scenes stay as long as the restoration state, which is what the app fills them with. `main` does not need
+    /// to: each process begins with it.
+    mutating func keepScenes(_ index: Int) {
+        guard let list = apps[index].sharedRunStorage?.run.scenes else { return }
+        let front = mostActiveScene(index)
+        self[run: index].scenes = nil
+        let ended = list.filter { $0.id != .main }.map { Scene(id: $0.id, role: $0.role, state: .unattached) }
+        let kept = ((apps[index].keptScenes ?? []) + ended).suffix(Self.maximumScenes)
+        apps[index].keptScenes = kept.isEmpty ? nil : Array(kept)
+        // One that an app still owes its user, because it was not in the foreground since, is not forgotten for another.
+        if front.role == .window, !kept.contains(where: \.wasInFront) { chooseKept(index, front.id) }
+    }
+
+    /// Which one comes back with the app; `nil`: none.
+    mutating func chooseKept(_ index: Int, _ front: SceneID?) {
+        guard var kept = apps[index].keptScenes else { return }
+        for position in kept.indices { kept[position].wasInFront = kept[position].id == front }
+        apps[index].keptScenes = kept
+    }
+
+    /// The scene is connected, or closed: it is not kept any more. Returns `nil` if it was not.
+    mutating func takeKept(_ index: Int, _ id: SceneID) -> Scene? {
+        guard apps[index].hasKeptScenes, var kept = apps[index].keptScenes,
+            let position = kept.firstIndex(where: { $0.id == id })
+        else { return nil }
+        let scene = kept.remove(at: position)
+        apps[index].keptScenes = kept.isEmpty ? nil : kept
+        return scene
+    }
+
+    /// The app is in the foreground. It comes back with the window that was in front when an earlier process ended. An app that does
+    /// not handle scenes could not create it.
+    mutating func restoreScene(_ index: Int) {
+        guard apps[index].hasKeptScenes, self[run: index].handled.contains(.scenes),
+            let front = apps[index].keptScenes?.first(where: \.wasInFront),
+            listedScenes(index).count < Self.maximumScenes,
+            let slot = foregroundSlots.lastIndex(where: { $0.app == index && $0.role == .window })
+        else { return }
+        connect(index, front.id, front.role, state: .unattached)
+        foregroundSlots[slot].scene = front.id
+    }
+}
