@@ -132,6 +132,10 @@ let package = Package(
         .executableTarget(
             name: "greenroom-reader", dependencies: ["Greenroom"], path: "docs/examples/reader/Sources/reader",
             swiftSettings: swiftSettings),
+        // Tests/examples/apps runs it.
+        .executableTarget(
+            name: "greenroom-notebook", dependencies: ["Greenroom"], path: "docs/examples/notebook/Sources/notebook",
+            swiftSettings: swiftSettings),
         tests("PosixTests", ["Posix", "TestKit"]),
         tests("LinuxTests", ["Idleness", "Linux", "Posix", "TestKit", "greenroom-testapp"]),
         tests("SystemdTests", ["LoopPolicy", "Systemd", "Posix", "JSON", "TestKit"]),
@@ -154,6 +158,7 @@ let package = Package(
                 "Manifest", "Metrics", "Reports", "Timeline",
                 "greenroomd",
                 "greenroomctl", "greenroom-exporter", "greenroom-top", "greenroom-run", "greenroom-testapp",
+                "greenroom-notebook",
                 "greenroom-reader",
                 "greenroom-contract",
                 "greenroom-chaos",

@@ -44,15 +44,27 @@ static int sealed_memfd(const char *name, const void *data, size_t size) {
     return descriptor;
 }
 
-/// The path of a file in STATE_DIRECTORY: 1, or 0 if there is no folder.
-static int path_of(const char *suffix, char **ret) {
+/// The path of a file in STATE_DIRECTORY, for the state of a scene or, with NULL, of the app: 1, or 0 if there is no folder.
+static int path_of(const char *scene, const char *suffix, char **ret) {
     const char *folders = getenv("STATE_DIRECTORY");
     *ret = NULL;
     // Several folders are separated by colons.
     int length = folders ? (int)strcspn(folders, ":") : 0;
     if (length == 0)
         return 0;
-    return asprintf(ret, "%.*s/" FILE_NAME "%s", length, folders, suffix) < 0 ? -ENOMEM : 1;
+    return asprintf(ret, "%.*s/" FILE_NAME "%s%s%s", length, folders, scene ? "." : "", scene ? scene : "", suffix) < 0 ? -ENOMEM : 1;
+}
+
+/// Whether this names a scene. It becomes a part of a path.
+static bool is_scene(const char *name) {
+    size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+    return length >= 1 && length <= 64 && name[length] == '\0';
+}
+
+static int check_scene(greenroom_app *app, const char *scene) {
+    if (!app || !scene)
+        return -EINVAL;
+    return is_scene(scene) ? 0 : fail(app, -EINVAL, "The name of the scene is not 1 to 64 of the characters A-Z a-z 0-9 _ . -");
 }
 
 static int replace(const char *path, const char *new, const void *data, size_t size) {
@@ -67,11 +79,11 @@ static int replace(const char *path, const char *new, const void *data, size_t s
     return r >= 0 && rename(new, path) < 0 ? -errno : r;
 }
 
-static int save_file(greenroom_app *app, const void *data, size_t size) {
+static int save_file(greenroom_app *app, const char *scene, const void *data, size_t size) {
     char *path = NULL, *new = NULL;
-    int r = path_of("", &path);
+    int r = path_of(scene, "", &path);
     if (r > 0)
-        r = path_of(".new", &new);
+        r = path_of(scene, ".new", &new);
     if (r > 0)
         r = replace(path, new, data, size);
     if (r < 0)
@@ -81,8 +93,8 @@ static int save_file(greenroom_app *app, const void *data, size_t size) {
     return r < 0 ? r : 0;
 }
 
-/// A snapshot without a type is a PNG.
-static int save(greenroom_app *app, bool is_state, const void *data, size_t size, const char *type, bool is_async,
+/// text: the scene of a state; NULL: it is that of the app. The type of a snapshot; NULL: it is a PNG.
+static int save(greenroom_app *app, bool is_state, const void *data, size_t size, const char *text, bool is_async,
                 greenroom_reply_handler_t reply, void *userdata) {
     const char *what = is_state ? "The restoration state" : "The snapshot";
     size_t limit = is_state ? MAX_STATE : MAX_SNAPSHOT;
@@ -94,14 +106,14 @@ static int save(greenroom_app *app, bool is_state, const void *data, size_t size
         return fail(app, -EMSGSIZE, "%s has %zu bytes; at most %zu are kept.", what, size, limit);
     if (mode_of(app) == MODE_CHILD)
         return fail_child(app, is_state ? "greenroom_save_state" : "greenroom_save_snapshot");
-    const char *member = is_state ? "SaveState" : type ? "SaveSnapshotAs" : "SaveSnapshot";
+    const char *member = is_state ? text ? "SaveSceneState" : "SaveState" : text ? "SaveSnapshotAs" : "SaveSnapshot";
     struct call *call = call_new(app, member, ARGUMENTS_DESCRIPTOR, VALUES_NONE);
     if (!call)
         return fail_memory(app);
     call->size += size;
-    int r = type ? call_set_text(call, type) : 0;
+    int r = text ? call_set_text(call, text) : 0;
     if (r >= 0 && mode_of(app) == MODE_OUTSIDE)
-        r = is_state ? save_file(app, data, size) : 0;
+        r = is_state ? save_file(app, text, data, size) : 0;
     else if (r >= 0 && (call->descriptor = sealed_memfd(is_state ? "state" : "snapshot", data, size)) < 0)
         r = fail(app, call->descriptor, "%s was not saved: %s.", what, strerror(-call->descriptor));
     if (r < 0) {
@@ -118,6 +130,11 @@ PUBLIC int greenroom_save_state(greenroom_app *app, const void *data, size_t siz
 PUBLIC int greenroom_save_state_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
                                       void *userdata) {
     return save(app, true, data, size, NULL, true, reply, userdata);
+}
+
+PUBLIC int greenroom_save_scene_state(greenroom_app *app, const char *scene, const void *data, size_t size) {
+    int r = check_scene(app, scene);
+    return r < 0 ? r : save(app, true, data, size, scene, false, NULL, NULL);
 }
 
 PUBLIC int greenroom_save_snapshot(greenroom_app *app, const void *data, size_t size) {
@@ -140,9 +157,9 @@ PUBLIC int greenroom_save_snapshot_as_async(greenroom_app *app, const void *data
 
 // MARK: Reading
 
-static int load_file(greenroom_app *app, void **ret, size_t *ret_size) {
+static int load_file(greenroom_app *app, const char *scene, void **ret, size_t *ret_size) {
     char *path = NULL;
-    int r = path_of("", &path);
+    int r = path_of(scene, "", &path);
     if (r > 0) {
         int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor >= 0) {
@@ -157,28 +174,30 @@ static int load_file(greenroom_app *app, void **ret, size_t *ret_size) {
     return r < 0 ? r : 0;
 }
 
-/// A call whose data is the state, if Greenroom does not have it.
-static int restore(greenroom_app *app, struct call **ret) {
+/// A call whose data is the state of a scene or, with NULL, of the app, if Greenroom does not have it.
+static int restore(greenroom_app *app, const char *scene, struct call **ret) {
     if (mode_of(app) == MODE_CHILD)
-        return fail_child(app, "greenroom_restore_state");
-    struct call *call = call_new(app, "GetState", ARGUMENTS_NONE, VALUES_STATE);
+        return fail_child(app, scene ? "greenroom_restore_scene_state" : "greenroom_restore_state");
+    struct call *call = call_new(app, scene ? "GetSceneState" : "GetState", scene ? ARGUMENTS_TEXT : ARGUMENTS_NONE, VALUES_STATE);
     if (!call)
         return fail_memory(app);
-    int r = mode_of(app) == MODE_OUTSIDE ? load_file(app, &call->data, &call->data_size) : 0;
+    int r = scene ? call_set_text(call, scene) : 0;
+    if (r >= 0 && mode_of(app) == MODE_OUTSIDE)
+        r = load_file(app, scene, &call->data, &call->data_size);
     if (r < 0)
         call_free(call);
     *ret = call;
     return r;
 }
 
-PUBLIC int greenroom_restore_state(greenroom_app *app, void **ret, size_t *ret_size) {
+static int restore_and_wait(greenroom_app *app, const char *scene, void **ret, size_t *ret_size) {
     if (!app || !ret)
         return -EINVAL;
     *ret = NULL;
     if (ret_size)
         *ret_size = 0;
     struct call *call;
-    int r = restore(app, &call);
+    int r = restore(app, scene, &call);
     if (r < 0)
         return r;
     if (mode_of(app) == MODE_LIVE)
@@ -194,11 +213,20 @@ PUBLIC int greenroom_restore_state(greenroom_app *app, void **ret, size_t *ret_s
     return r;
 }
 
+PUBLIC int greenroom_restore_state(greenroom_app *app, void **ret, size_t *ret_size) {
+    return restore_and_wait(app, NULL, ret, ret_size);
+}
+
+PUBLIC int greenroom_restore_scene_state(greenroom_app *app, const char *scene, void **ret, size_t *ret_size) {
+    int r = check_scene(app, scene);
+    return r < 0 ? r : restore_and_wait(app, scene, ret, ret_size);
+}
+
 PUBLIC int greenroom_restore_state_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata) {
     if (!app)
         return -EINVAL;
     struct call *call;
-    int r = restore(app, &call);
+    int r = restore(app, NULL, &call);
     return r < 0 ? r : call_finish(call, true, reply, userdata);
 }
 
@@ -211,7 +239,7 @@ static int drop(greenroom_app *app, bool is_async, greenroom_reply_handler_t rep
     if (!call)
         return fail_memory(app);
     char *path = NULL;
-    int r = mode_of(app) == MODE_OUTSIDE ? path_of("", &path) : 0;
+    int r = mode_of(app) == MODE_OUTSIDE ? path_of(NULL, "", &path) : 0;
     if (r > 0)
         r = unlink(path) < 0 && errno != ENOENT ? -errno : 0;
     free(path);

@@ -24,11 +24,40 @@ extension App {
     ///
     /// With a delegate, `run(_:)` does so. A program without one calls it before it asks for events.
     public func restore() throws(GreenroomError) -> RestorationState? {
+        try restore { greenroom_restore_state($0, $1, $2) }
+    }
+
+    /// Saves the restoration state of a scene, instead of the one before. It is kept beside that of the app until `endScene(_:)`.
+    ///
+    /// - Parameter state: at most 1 MiB.
+    /// - Throws: `GreenroomError.refused` with a sentence if it is not kept.
+    public func save(_ state: RestorationState, scene: String) throws(GreenroomError) {
+        try call { library in
+            state.bytes.withUnsafeBytes { greenroom_save_scene_state(library, scene, $0.baseAddress, $0.count) }
+        }
+    }
+
+    /// Saves a text as the restoration state of a scene.
+    public func save(_ text: some StringProtocol, scene: String) throws(GreenroomError) {
+        try save(RestorationState(text), scene: scene)
+    }
+
+    /// Returns the restoration state of a scene that an earlier process of the app has saved, or `nil` if there is none.
+    public func restore(scene: String) throws(GreenroomError) -> RestorationState? {
+        try restore { greenroom_restore_scene_state($0, scene, $1, $2) }
+    }
+
+    private func restore(
+        _ load:
+            @escaping @Sendable (
+                OpaquePointer, UnsafeMutablePointer<UnsafeMutableRawPointer?>, UnsafeMutablePointer<Int>
+            ) -> Int32
+    ) throws(GreenroomError) -> RestorationState? {
         let result = connection.perform { library -> Result<RestorationState?, GreenroomError> in
             Result { () throws(GreenroomError) in
                 var data: UnsafeMutableRawPointer?
                 var size = 0
-                try check(greenroom_restore_state(library, &data, &size), library)
+                try check(load(library, &data, &size), library)
                 guard let data else { return nil }
                 defer { free(data) }
                 return RestorationState(bytes: UnsafeRawBufferPointer(start: data, count: size))

@@ -45,8 +45,15 @@ extension Line {
             add(count)
             add(" of ")
             add(id.name)
-        case .dropRestorationState(let id, let all):
-            add(all ? "drop all that is stored of " : "drop the restoration state of ")
+        case .dropRestorationState(let id, let what):
+            switch what {
+            case .restoration: add("drop the restoration state of ")
+            case .everything: add("drop all that is stored of ")
+            case .scene(let scene):
+                add("drop the restoration state of the scene ")
+                add(scene.name)
+                add(" of ")
+            }
             add(id.name)
         case .reclaim, .stopReclaim: addReclaim(effect, app?.name ?? "?")
         case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")

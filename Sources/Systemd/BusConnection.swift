@@ -288,10 +288,10 @@ package final class BusConnection {
 
     /// Calls a method whose answer is one descriptor, and waits for it.
     package func descriptor(
-        path: String, interface: String, member: String, timeout: Duration? = .seconds(25)
+        path: String, interface: String, member: String, _ arguments: [Variant] = [], timeout: Duration? = .seconds(25)
     ) throws(BusError) -> SharedDescriptor {
         var result: Result<SharedDescriptor, BusError>?
-        let message = try makeCall(destination, path, interface, member, [])
+        let message = try makeCall(destination, path, interface, member, arguments)
         defer { sd_bus_message_unref(message) }
         try OutgoingCall.send(message, on: bus, timeout: timeout, OutgoingCall(forDescriptor: { result = $0 }))
         while true {

@@ -71,20 +71,21 @@ struct KeptStateTests {
         "states and snapshots survive a stop in the state folder, except those of removed apps"
     )
     func stopped() throws {
-        let first = try start("contents store state=kept", ["mail": TestDaemon.manifest("store state=gone")])
+        let first = try start(
+            "contents store state=kept store state.a.b=line", ["mail": TestDaemon.manifest("store state=gone")])
         try first.launch("photos")
         try first.launch("mail")
         try first.terminate("mail", remove: true)
         #expect(first.stop() == .exited(0))
         #expect(!exists(at: first.runtime + "/stored"))
-        #expect(entries(of: first.state + "/restoration") == ["photos.state"])
+        #expect(entries(of: first.state + "/restoration").sorted() == ["photos.state", "photos.state+a.b"])
         let second = try first.successor()
         #expect(!exists(at: second.state + "/restoration"))
-        #expect(files(second).count == 1)
+        #expect(files(second).count == 2)
         second.crash()
         let third = try second.successor()
         try third.launch("photos")
-        #expect(passedDescriptors(third) == ["state=kept"])
+        #expect(passedDescriptors(third) == ["state=kept", "state.a.b=line"])
     }
 
     @Test("a damaged state file affects only the state of its app")

@@ -106,6 +106,26 @@ struct SceneTests {
         #expect(client.failure("BeginScene", [.string("a"), .string("")]) == nil)
     }
 
+    @Test("the restoration state of a scene outlives its process, and goes with the scene (L34)")
+    func restoration() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(
+            [
+                "editor": TestDaemon.manifest(
+                    "contents store state.a=one store state.b=two", trace: root + "/trace")
+            ], root: root)
+        func stored() throws -> [String] { daemon.trace().filter { $0.contains("=") } }
+        try daemon.launch("editor")
+        for scene in ["a", "b"] { try daemon.sendMessage("X_GREENROOM_BEGIN_SCENE=\(scene)") }
+        try daemon.eventually("both scenes are there") { try states(daemon, "editor").count == 3 }
+        try daemon.sendMessage("X_GREENROOM_END_SCENE=a")
+        try daemon.eventually("one is left") { try states(daemon, "editor").count == 2 }
+        try daemon.terminate("editor")
+        #expect(try states(daemon, "editor") == ["b window unattached"])
+        try daemon.launch("editor")
+        #expect(try stored() == ["state.b=two"])
+    }
+
     @Test("a script begins scenes over its notify socket; what is not valid is refused with a sentence (L34)")
     func messages() throws {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "[Lifecycle]\nSceneRoles=external")])

@@ -208,6 +208,11 @@ struct SelfConnectionTests {
         #expect(client.failure("GetState")?.sentence.contains("a file descriptor, which is not accepted here") == true)
         try client.call("DropState")
         #expect(client.failure("GetState")?.name == "NotFound")
+        #expect(client.failure("SaveSceneState", [.string("a/b"), .descriptor(good)])?.name == "InvalidArgument")
+        #expect(
+            client.failure("SaveSceneState", [.string("a"), .descriptor(unsealed)])?.sentence.contains("not sealed")
+                == true)
+        #expect(client.failure("GetSceneState", [.string("a")])?.name == "NotFound")
     }
 
     @Test(

@@ -6,7 +6,8 @@
     greenroomctl activate editor --scene report
     greenroomctl snapshot editor               what it shows
 
-The documents are in STATE_DIRECTORY; what is not written yet is in the restoration state.
+The documents are in STATE_DIRECTORY; what is not written yet is in the restoration state of its window. After the process has ended, the
+window that was in front comes back with the app, and the others when they are activated.
 """
 import os
 
@@ -14,22 +15,26 @@ import greenroom
 
 app = greenroom.App()
 folder = os.environ.get("STATE_DIRECTORY", ".")
-# The lines that are not written yet, by document. "main" is the document of the first window.
-unsaved = app.restore({})
-windows = {"main": True}  # whether each window is shown
+# The lines that are not written yet, by window, and the windows that are shown.
+unsaved = {}
+shown = set()
 
 
 def show():
-    shown = [name for name, is_shown in windows.items() if is_shown]
-    app.status("shows " + (", ".join(shown) or "nothing"))
+    app.status("shows " + (", ".join(sorted(shown)) or "nothing"))
+
+
+def connect(name):
+    if name not in unsaved:
+        unsaved[name] = app.restore([], scene=name)
 
 
 def read(name):
     try:
         with open(os.path.join(folder, name + ".txt")) as file:
-            return file.read().splitlines() + unsaved.get(name, [])
+            return file.read().splitlines() + unsaved[name]
     except FileNotFoundError:
-        return unsaved.get(name, [])
+        return unsaved[name]
 
 
 @app.on_url
@@ -37,43 +42,45 @@ def open_document(url):
     name, _, line = url.removeprefix("editor:").partition("?")
     if not name.isidentifier():
         return
+    connect(name)
     if line:
-        unsaved.setdefault(name, []).append(line)
-        app.save(unsaved)
-    windows[name] = True
+        unsaved[name].append(line)
+        app.save(unsaved[name], scene=name)
     app.begin_scene(name)
-    show()
 
 
 @app.on_scene
 def scene_changed(name, notice):
     match notice:
-        case "sceneWillConnect" | "sceneDidEnterBackground":
-            windows[name] = False
+        case "sceneWillConnect":
+            connect(name)
         case "sceneWillEnterForeground" | "sceneDidBecomeActive":
-            windows[name] = True
+            shown.add(name)
+        case "sceneDidEnterBackground":
+            shown.discard(name)
         case "sceneDidDisconnect":
-            windows.pop(name, None)
+            # Its lines are in its restoration state.
+            unsaved.pop(name, None)
+            shown.discard(name)
     show()
 
 
 @app.on_background
 def write_documents():
-    for name, lines in list(unsaved.items()):
-        with open(os.path.join(folder, name + ".txt"), "a") as file:
-            file.writelines(line + "\n" for line in lines)
-        del unsaved[name]
-    app.save(unsaved)
+    for name, lines in unsaved.items():
+        if lines:
+            with open(os.path.join(folder, name + ".txt"), "a") as file:
+                file.writelines(line + "\n" for line in lines)
+            lines.clear()
+            app.save(lines, scene=name)
 
 
 @app.on_snapshot
 def snapshot():
-    pages = [f"{name}: " + " / ".join(read(name)[-3:]) for name in windows]
+    pages = [f"{name}: " + " / ".join(read(name)[-3:]) for name in unsaved]
     return "\n".join(pages).encode(), "text/plain"
 
 
-for document in unsaved:
-    windows[document] = True
-    app.begin_scene(document)
+connect("main")
 show()
 app.run()

@@ -386,6 +386,13 @@ int greenroom_save_state_async(greenroom_app *app, const void *data, size_t size
 int greenroom_restore_state(greenroom_app *app, void **ret, size_t *ret_size);
 int greenroom_restore_state_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata);
 
+/*
+ * The same for the restoration state of a scene: at most 1 MiB each, 64 MiB of all together. A state is removed when its scene is ended
+ * (greenroom_end_scene()), not when it is disconnected.
+ */
+int greenroom_save_scene_state(greenroom_app *app, const char *scene, const void *data, size_t size);
+int greenroom_restore_scene_state(greenroom_app *app, const char *scene, void **ret, size_t *ret_size);
+
 /* Removes the restoration state, so that the next process begins anew, and waits for the answer. */
 int greenroom_drop_state(greenroom_app *app);
 int greenroom_drop_state_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata);

@@ -308,14 +308,34 @@ extension ConnectionTransport {
         call.reply()
     }
 
-    /// Keeps a sealed memfd as the restoration state or the snapshot (L11, L18). A snapshot may have a type before it.
-    func save(_ call: MethodCall, _ name: String) throws(BusError) {
-        let type = call.arguments.count > 1 ? call.arguments[0].stringValue ?? "" : nil
-        if let type, !MediaType.isValid(type) {
+    /// Keeps a sealed memfd as the snapshot (L18), of the type before it.
+    func saveTypedSnapshot(_ call: MethodCall) throws(BusError) {
+        let type = call.arguments.first?.stringValue ?? ""
+        guard MediaType.isValid(type) else {
             throw refuse(
                 .invalidArgument, call,
                 "the type '\(type.printable(upTo: MediaType.maximumLength))' is not \(MediaType.expected)")
         }
+        try save(call, StoredDescriptors.snapshot, type)
+    }
+
+    /// The name of the restoration state of the scene that the first argument names (L34).
+    private func sceneState(_ call: MethodCall) throws(BusError) -> String {
+        let name = call.arguments.first?.stringValue ?? ""
+        guard let scene = SceneID(name) else {
+            throw refuse(
+                .invalidArgument, call,
+                "the scene '\(name.printable(upTo: SceneID.maximumLength))' is not \(SceneID.rule)")
+        }
+        return StoredDescriptors.state(of: scene)
+    }
+
+    func saveSceneState(_ call: MethodCall) throws(BusError) { try save(call, sceneState(call)) }
+
+    func getSceneState(_ call: MethodCall) throws(BusError) { try getState(call, sceneState(call)) }
+
+    /// Keeps a sealed memfd, the last argument, as a restoration state or the snapshot (L11, L18, L34).
+    func save(_ call: MethodCall, _ name: String, _ type: String? = nil) throws(BusError) {
         guard case .descriptor(let shared)? = call.arguments.last else {
             throw refuse(.invalidArgument, call, "it has no descriptor")
         }
@@ -339,9 +359,11 @@ extension ConnectionTransport {
         }
     }
 
-    func getState(_ call: MethodCall) throws(BusError) {
-        guard let state = context.stored.copy(of: StoredDescriptors.state, run.app) else {
-            throw ControlNames.Failure.notFound.error("The app has no restoration state.")
+    func getState(_ call: MethodCall, _ name: String = StoredDescriptors.state) throws(BusError) {
+        guard let state = context.stored.copy(of: name, run.app) else {
+            throw ControlNames.Failure.notFound.error(
+                name == StoredDescriptors.state
+                    ? "The app has no restoration state." : "The scene has no restoration state.")
         }
         call.reply([.descriptor(state)])
     }

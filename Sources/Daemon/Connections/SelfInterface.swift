@@ -85,9 +85,15 @@ struct SelfInterface {
                 try own.save(call, StoredDescriptors.snapshot)
             },
             method("SaveSnapshotAs", in: "sh", ["type", "snapshot"], takesDescriptors: true) {
-                (own, call) throws(BusError) in try own.save(call, StoredDescriptors.snapshot)
+                (own, call) throws(BusError) in try own.saveTypedSnapshot(call)
             },
             method("GetState", out: "h", [], ["state"]) { (own, call) throws(BusError) in try own.getState(call) },
+            method("SaveSceneState", in: "sh", ["scene", "state"], takesDescriptors: true) {
+                (own, call) throws(BusError) in try own.saveSceneState(call)
+            },
+            method("GetSceneState", in: "s", out: "h", ["scene"], ["state"]) { (own, call) throws(BusError) in
+                try own.getSceneState(call)
+            },
             method("DropState") { (own, call) throws(BusError) in
                 own.context.stored.remove(StoredDescriptors.state, of: own.run.app)
                 call.reply()

@@ -60,7 +60,7 @@ extension ControlBus {
                 call.reply([.descriptor(reader)] + facts)
                 return false
             }
-            let limit = StoredDescriptors.sizeLimits[StoredDescriptors.snapshot] ?? 0
+            let limit = StoredDescriptors.sizeLimit(of: StoredDescriptors.snapshot) ?? 0
             call.reply([.bytes(try MemoryFile.contents(reader.descriptor, limit: limit) ?? [])] + facts)
         } catch {
             fail(call, .failed, "\(error)")

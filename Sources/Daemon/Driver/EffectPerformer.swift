@@ -62,10 +62,9 @@ final class EffectPerformer: EffectPerforming {
             }
             context.output.ended(receipt.run)
             context.pendingReceipts.update()
-        case .dropRestorationState(let app, false): context.stored.dropRestorationState(of: app)
-        case .dropRestorationState(let app, true):
-            runs[app]?.isRemovedByUser = true
-            context.stored.removeAll(of: app)
+        case .dropRestorationState(let app, let what):
+            if what == .everything { runs[app]?.isRemovedByUser = true }
+            context.stored.drop(what, of: app)
         case .identify(let request, let event): answers.identify(request, event: event)
         case .answer(let request, let answer): answers.answer(request, answer)
         case .warn(let run, let warning): runs[run]?.warn(warning)

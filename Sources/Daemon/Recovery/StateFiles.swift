@@ -11,9 +11,9 @@ import Systemd
 /// file of that size in a second has to wait (`NotifySocket.bytesPerMessage`).
 final class StateFiles {
     private let folder: String
-    private var sizes: [UInt64: (name: String, bytes: Int)] = [:]
+    private var sizes: [UInt64: (kind: String, bytes: Int)] = [:]
 
-    /// The most bytes of all apps, because the folder is in memory: 128 states and eight snapshots of the largest size.
+    /// The most bytes of each kind, of all apps, because the folder is in memory: 128 states and eight snapshots of the largest size.
     /// Snapshots have a budget of their own, so that they leave room for states, which are worth more.
     static let budgets: [String: Int] = [StoredDescriptors.state: 128 << 20, StoredDescriptors.snapshot: 64 << 20]
 
@@ -40,9 +40,11 @@ final class StateFiles {
     /// - Returns: how many bytes were written.
     /// - Throws: why it will not survive this daemon.
     func save(_ shared: SharedDescriptor, _ name: String, _ serial: UInt64) throws -> Int {
-        guard let limit = StoredDescriptors.sizeLimits[name], let budget = Self.budgets[name] else { return 0 }
+        guard let kind = StoredDescriptors.kind(of: name), let limit = StoredDescriptors.sizeLimit(of: name),
+            let budget = Self.budgets[kind]
+        else { return 0 }
         let size = try MemoryFile.size(shared.descriptor)
-        let others = sizes.values.reduce(0) { $0 + ($1.name == name ? $1.bytes : 0) }
+        let others = sizes.values.reduce(0) { $0 + ($1.kind == kind ? $1.bytes : 0) }
         guard others + size <= budget else {
             let total = UInt64(others + size).sizeText
             throw Problem(
@@ -50,22 +52,24 @@ final class StateFiles {
                     + UInt64(budget).sizeText)
         }
         try MemoryFile.save(shared.descriptor, at: path(serial), limit: limit)
-        sizes[serial] = (name, size)
+        sizes[serial] = (kind, size)
         return size
     }
 
     /// - Returns: a memfd with the contents of the file; `nil` if there is no file.
     func load(_ name: String, _ serial: UInt64) throws -> Descriptor? {
-        guard let limit = StoredDescriptors.sizeLimits[name], exists(at: path(serial)) else { return nil }
+        guard let kind = StoredDescriptors.kind(of: name), let limit = StoredDescriptors.sizeLimit(of: name),
+            exists(at: path(serial))
+        else { return nil }
         let memory = try MemoryFile.load(path(serial), name: name, limit: limit)
-        sizes[serial] = (name, try MemoryFile.size(memory))
+        sizes[serial] = (kind, try MemoryFile.size(memory))
         return memory
     }
 
     /// Keeps the file of a descriptor that the previous daemon passed on, if there is one.
     func adopt(_ descriptor: borrowing Descriptor, _ name: String, _ serial: UInt64) {
         guard exists(at: path(serial)) else { return }
-        sizes[serial] = (name, (try? MemoryFile.size(descriptor)) ?? 0)
+        sizes[serial] = (StoredDescriptors.kind(of: name) ?? name, (try? MemoryFile.size(descriptor)) ?? 0)
     }
 
     func remove(_ serial: UInt64) {
@@ -105,7 +109,27 @@ struct StateArchive {
         }
     }
 
-    private static let names = [StoredDescriptors.state, StoredDescriptors.snapshot]
+    /// Separates the ID of a scene. No ID has it.
+    private static let sceneMark: Character = "+"
+
+    /// The names of the files: `APP.state`, `APP.snapshot` and, of a scene, `APP.state+SCENE`.
+    private static func file(_ app: AppID, _ name: String) -> String {
+        let kind = StoredDescriptors.kind(of: name) ?? name
+        let scene = name.dropFirst(kind.count + 1)
+        return "\(app.name).\(kind)" + (scene.isEmpty ? "" : "\(sceneMark)\(scene)")
+    }
+
+    /// - Returns: `nil` if the file is none of these.
+    private static func content(ofFile file: String) -> (app: AppID, name: String)? {
+        let parts = file.split(separator: sceneMark, maxSplits: 1, omittingEmptySubsequences: false)
+        let scene = parts.count > 1 ? ".\(parts[1])" : ""
+        for kind in [StoredDescriptors.state, StoredDescriptors.snapshot] where parts[0].hasSuffix("." + kind) {
+            guard let app = AppID(String(parts[0].dropLast(kind.count + 1))) else { continue }
+            let name = kind + scene
+            return StoredDescriptors.kind(of: name) == kind ? (app, name) : nil
+        }
+        return nil
+    }
 
     func save(_ entries: [Entry]) {
         guard !entries.isEmpty else { return }
@@ -117,14 +141,16 @@ struct StateArchive {
         var left = StateFiles.budgets
         for entry in entries {
             let name = entry.name
-            guard let limit = StoredDescriptors.sizeLimits[name] else { continue }
-            let path = "\(folder)/\(entry.app.name).\(name)"
+            guard let kind = StoredDescriptors.kind(of: name), let limit = StoredDescriptors.sizeLimit(of: name) else {
+                continue
+            }
+            let path = "\(folder)/\(Self.file(entry.app, name))"
             do {
                 let size = try MemoryFile.size(entry.descriptor.descriptor)
-                guard size <= left[name] ?? 0 else {
-                    throw Problem("\(path): \(size) bytes; \(left[name] ?? 0) are left of the limit for all apps")
+                guard size <= left[kind] ?? 0 else {
+                    throw Problem("\(path): \(size) bytes; \(left[kind] ?? 0) are left of the limit for all apps")
                 }
-                left[name]? -= size
+                left[kind]? -= size
                 try MemoryFile.save(entry.descriptor.descriptor, at: path, limit: limit)
                 if let about = entry.about { try save(about, of: entry.app) }
             } catch {
@@ -166,11 +192,9 @@ struct StateArchive {
         let boot = bootID()
         for file in ((try? folderEntries(at: folder)) ?? []).sorted() {
             let path = folder + "/" + file
-            if let name = Self.names.first(where: { file.hasSuffix("." + $0) }),
-                let app = AppID(String(file.dropLast(name.count + 1))), let limit = StoredDescriptors.sizeLimits[name]
-            {
+            if let (app, name) = Self.content(ofFile: file), let limit = StoredDescriptors.sizeLimit(of: name) {
                 let facts = name == StoredDescriptors.snapshot ? facts(of: app) : nil
-                let isOfThisBoot = facts.map { $0.boot == boot } ?? (name == StoredDescriptors.state)
+                let isOfThisBoot = facts.map { $0.boot == boot } ?? (name != StoredDescriptors.snapshot)
                 do {
                     if isOfThisBoot || keepsOverReboot(app) {
                         body(app, name, facts?.about, try MemoryFile.load(path, name: name, limit: limit))

@@ -114,7 +114,7 @@ extension RunController: NotifySocketDelegate {
             return socket.warn("FDSTORE=1 had no effect: the message contained no descriptor")
         }
         // Each one would replace the one before.
-        if StoredDescriptors.sizeLimits[name] != nil { descriptors.keepLast() }
+        if StoredDescriptors.kind(of: name) != nil { descriptors.keepLast() }
         let check = DescriptorCheck()
         // Reading a line of the table of mounts takes as long as copying some lines of a file.
         defer { socket.charge(bytes: 4 * check.bytesRead) }

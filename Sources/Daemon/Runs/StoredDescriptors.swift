@@ -33,7 +33,7 @@ final class StoredDescriptors {
         /// The app can write to it as long as it has the file open.
         mutating func measure() { bytes = MemoryFile.memory(descriptor.descriptor) }
 
-        /// Whether the bytes count for `maximumBytesPerApp`. States and snapshots have limits of their own.
+        /// Whether the bytes count for `maximumBytesPerApp`. The state of the app and its snapshot have limits of their own.
         var isLimited: Bool { StoredDescriptors.sizeLimits[name] == nil }
     }
 
@@ -45,7 +45,20 @@ final class StoredDescriptors {
     /// The restoration state and the snapshot: memfds of at most 1 MiB and 8 MiB.
     static let state = "state"
     static let snapshot = "snapshot"
-    static let sizeLimits: [String: Int] = [state: 1 << 20, snapshot: 8 << 20]
+    private static let sizeLimits: [String: Int] = [state: 1 << 20, snapshot: 8 << 20]
+
+    /// The name of the restoration state of a scene (L34).
+    static func state(of scene: SceneID) -> String { "\(state).\(scene)" }
+
+    /// `state` or `snapshot`, also of a scene: an app has one of each name, of a limited size. `nil`: any other descriptor.
+    static func kind(of name: String) -> String? {
+        if sizeLimits[name] != nil { return name }
+        guard name.hasPrefix(state + "."), SceneID(String(name.dropFirst(state.count + 1))) != nil else { return nil }
+        return state
+    }
+
+    /// The most bytes of a state or a snapshot; `nil`: it is any other descriptor.
+    static func sizeLimit(of name: String) -> Int? { kind(of: name).flatMap { sizeLimits[$0] } }
 
     private var entries: [AppID: [Entry]] = [:]
     private var lastSerial: UInt64 = 0
@@ -90,7 +103,7 @@ final class StoredDescriptors {
         of app: AppID, closer: DescriptorCloser, check: DescriptorCheck = DescriptorCheck()
     ) -> Addition {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
-        let isState = Self.sizeLimits[name] != nil
+        let isState = Self.kind(of: name) != nil
         if isState {
             // Sealed before it is measured, so that it keeps its size. One that cannot be sealed is measured again when
             // it is passed on.
@@ -236,7 +249,7 @@ final class StoredDescriptors {
         let (app, name) = (record.app, record.name)
         let shared = SharedDescriptor(descriptor, closer: closer)
         // Earlier releases stored descriptors of all kinds.
-        if Self.sizeLimits[name] == nil, let reason = DescriptorCheck().reasonToRefuse(shared.descriptor) {
+        if Self.kind(of: name) == nil, let reason = DescriptorCheck().reasonToRefuse(shared.descriptor) {
             journal.logWarning("FDNAME=\(name) was removed: \(reason)", app: app)
             store.remove(RecoveredDescriptors.stored(serial))
             return logbook.removeRecord(Self.recordName(serial))
@@ -246,7 +259,7 @@ final class StoredDescriptors {
             ? record.about ?? SnapshotFacts(type: MediaType.png, time: .init(microseconds: 0)) : nil
         entries[app, default: []].append(Entry(name, shared, serial, about))
         // The previous daemon died after it had stored this one and before it removed the one before.
-        if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
+        if Self.kind(of: name) != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
     }
 
     /// Removes the files of descriptors that were not taken over.
@@ -283,7 +296,7 @@ final class StoredDescriptors {
         var all: [StateArchive.Entry] = []
         for (app, own) in entries.sorted(by: { $0.key < $1.key }) {
             for entry in own
-            where Self.sizeLimits[entry.name] != nil && Self.refusal(entry.name, entry.descriptor) == nil {
+            where Self.kind(of: entry.name) != nil && Self.refusal(entry.name, entry.descriptor) == nil {
                 all.append(StateArchive.Entry(app, entry.name, entry.descriptor, entry.about))
             }
         }
@@ -314,10 +327,12 @@ final class StoredDescriptors {
     /// Removes all descriptors of this name.
     func remove(_ name: String, of app: AppID) { remove(of: app) { $0.name == name } }
 
-    /// Removes the restoration state and the snapshot (L11, L42).
-    func dropRestorationState(of app: AppID) {
-        remove(Self.state, of: app)
-        remove(Self.snapshot, of: app)
+    func drop(_ what: DroppedState, of app: AppID) {
+        switch what {
+        case .restoration: remove(of: app) { Self.kind(of: $0.name) != nil }
+        case .everything: removeAll(of: app)
+        case .scene(let scene): remove(Self.state(of: scene), of: app)
+        }
     }
 
     /// Removes all descriptors of an app.
@@ -361,7 +376,7 @@ final class StoredDescriptors {
     /// - Throws: a `SystemError`, or a `Problem` if it has grown too large since it was stored.
     func snapshot(of app: AppID) throws -> (file: ReadOnlyMemoryFile, about: SnapshotFacts)? {
         guard let entry = entries[app]?.first(where: { $0.about != nil }), let about = entry.about,
-            let limit = Self.sizeLimits[Self.snapshot]
+            let limit = Self.sizeLimit(of: Self.snapshot)
         else { return nil }
         if let reason = Self.refusal(entry.name, entry.descriptor) { throw Problem("it has \(reason)") }
         return try ReadOnlyMemoryFile(entry.descriptor, limit: limit).map { ($0, about) }
@@ -378,7 +393,7 @@ final class StoredDescriptors {
         }
         limitMemory(of: app)
         return entries[app, default: []].map { entry in
-            let isState = Self.sizeLimits[entry.name] != nil
+            let isState = Self.kind(of: entry.name) != nil
             let descriptor = isState ? MemoryFile.fromStart(entry.descriptor) : entry.descriptor
             return PassedDescriptor(descriptor, name: entry.name)
         }
@@ -397,7 +412,7 @@ final class StoredDescriptors {
 
     /// Why a descriptor cannot be a state or a snapshot, as the end of a sentence; `nil`: it can, or has another name.
     private static func refusal(_ name: String, _ shared: SharedDescriptor) -> String? {
-        guard let limit = sizeLimits[name] else { return nil }
+        guard let limit = sizeLimit(of: name) else { return nil }
         guard MemoryFile.isMemoryFile(shared.descriptor), let size = try? MemoryFile.size(shared.descriptor) else {
             return "not a memfd"
         }

@@ -44,8 +44,8 @@ package enum Effect: Hashable, Sendable {
     /// Records how often the app was launched (L9).
     case recordLaunch(AppID, count: Int)
     indirect case writeReceipt(Receipt)
-    /// L11, L42: drops the restoration state and the snapshot that the app stored for its next launch. `all`: and all other descriptors.
-    case dropRestorationState(AppID, all: Bool = false)
+    /// L11, L34, L42.
+    case dropRestorationState(AppID, DroppedState = .restoration)
     /// The request is a push, or asks for another wake, and got this number. Comes once, before its answer.
     case identify(RequestID, event: UInt64)
     case answer(RequestID, Answer)
@@ -288,4 +288,14 @@ package enum MemoryCause: String, CaseIterable, Hashable, Sendable {
     case budget, available, pressure, simulated
     /// What programs can allocate below the tightest limit: of a container, or of the service (`MemoryMax=`).
     case limit
+}
+
+/// What is dropped of what an app stored for its next launch.
+package enum DroppedState: Hashable, Sendable {
+    /// The restoration state, those of its scenes, and the snapshot.
+    case restoration
+    /// All descriptors.
+    case everything
+    /// The restoration state of one scene.
+    case scene(SceneID)
 }

@@ -407,7 +407,7 @@ extension LifecycleCore {
     private mutating func removeRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         sentAway(index)
         apps[index].isToRemove = apps[index].policy.isTransient
-        effects.append(.dropRestorationState(apps[index].id, all: true))
+        effects.append(.dropRestorationState(apps[index].id, .everything))
         resetDeliveries(index)
         apps[index].urls = URLQueue()
         defer { apps[index].keptScenes = nil }

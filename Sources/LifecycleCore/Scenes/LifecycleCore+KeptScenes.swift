@@ -1,13 +1,16 @@
 /// Scenes that outlive their process, as UIKit's sessions do (L34): they are unattached until the app, or a user, connects them again.
 extension LifecycleCore {
-    /// The process ends. Its scenes stay as long as the restoration state, which is what the app fills them with. `main` does not need
-    /// to: each process begins with it.
+    /// The process ends. Its scenes stay as long as their restoration states. `main` does not need to: each process begins with it.
     mutating func keepScenes(_ index: Int) {
         guard let list = apps[index].sharedRunStorage?.run.scenes else { return }
         let front = mostActiveScene(index)
         self[run: index].scenes = nil
         let ended = list.filter { $0.id != .main }.map { Scene(id: $0.id, role: $0.role, state: .unattached) }
-        let kept = ((apps[index].keptScenes ?? []) + ended).suffix(Self.maximumScenes)
+        let all = (apps[index].keptScenes ?? []) + ended
+        let kept = all.suffix(Self.maximumScenes)
+        for scene in all.dropLast(kept.count) {
+            effects.append(.dropRestorationState(apps[index].id, .scene(scene.id)))
+        }
         apps[index].keptScenes = kept.isEmpty ? nil : Array(kept)
         // One that an app still owes its user, because it was not in the foreground since, is not forgotten for another.
         if front.role == .window, !kept.contains(where: \.wasInFront) { chooseKept(index, front.id) }

@@ -83,7 +83,7 @@ extension LifecycleCore {
 
     /// If no other scene of the app is in the foreground, the one of the same role that was activated last takes its place.
     private mutating func sceneEnded(_ index: Int, _ id: SceneID, _ now: Instant) {
-        if takeKept(index, id) != nil { return }
+        if takeKept(index, id) != nil { return effects.append(.dropRestorationState(apps[index].id, .scene(id))) }
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
             list.count > 1 || !list[0].isMainWindow
         else {
@@ -98,6 +98,7 @@ extension LifecycleCore {
             report(.sceneChanged(apps[index].id, .main, from: .unattached, to: .background))
         }
         self[run: index].scenes = list
+        effects.append(.dropRestorationState(apps[index].id, .scene(id)))
         guard let slot = foregroundSlots.firstIndex(where: { $0.app == index && $0.scene == id }) else { return }
         let isOnly = foregroundSlots.count { $0.app == index } == 1
         if isOnly, let heir = list.last(where: { $0.role == scene.role }) {

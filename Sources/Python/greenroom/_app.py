@@ -437,37 +437,42 @@ class App:
 
     # ---- Restoration
 
-    def save(self, state: object) -> None:
-        """Saves the restoration state: any value that JSON can express, at most 1 MiB of it.
+    def save(self, state: object, scene: str | None = None) -> None:
+        """Saves the restoration state: any value that JSON can express, at most 1 MiB of it. With `scene` that of a scene, which is kept
+        beside it until `end_scene()`.
 
         Raises Refused with the reason if it is not kept, and TypeError if JSON cannot express it.
         """
-        self.save_bytes(json.dumps(state, ensure_ascii=False, separators=(",", ":")).encode())
+        self.save_bytes(json.dumps(state, ensure_ascii=False, separators=(",", ":")).encode(), scene)
 
-    def save_bytes(self, state: bytes) -> None:
+    def save_bytes(self, state: bytes, scene: str | None = None) -> None:
         """Saves a restoration state that the app encodes itself, for `restore_bytes()`."""
         _storage.check_size("the restoration state", state, 1 << 20)
         if self._is_outside():
-            _storage.save(state)
+            _storage.save(state, scene)
         else:
             with _storage.sealed("state", state) as descriptor:
-                self._call("SaveState", "h", [0], descriptor)
+                if scene is None:
+                    self._call("SaveState", "h", [0], descriptor)
+                else:
+                    self._call("SaveSceneState", "sh", [scene, 0], descriptor)
 
-    def restore(self, default: Any = None) -> Any:
+    def restore(self, default: Any = None, scene: str | None = None) -> Any:
         """Returns what `save()` saved in an earlier process of the app, or `default`. An app that does not want it does not ask."""
-        state = self.restore_bytes()
+        state = self.restore_bytes(scene)
         try:
             return default if state is None else json.loads(state)
         except ValueError:
             log.warning("the restoration state is not JSON, and is ignored")
             return default
 
-    def restore_bytes(self) -> bytes | None:
-        """Returns the restoration state as bytes, or None if there is none."""
+    def restore_bytes(self, scene: str | None = None) -> bytes | None:
+        """Returns the restoration state, or that of a scene, as bytes, or None if there is none."""
         if self._is_outside():
-            return _storage.load()
+            return _storage.load(scene)
         try:
-            return _storage.content(self._call("GetState").descriptors)
+            reply = self._call("GetState") if scene is None else self._call("GetSceneState", "s", [scene])
+            return _storage.content(reply.descriptors)
         except Refused as error:
             if error.name.endswith(".NotFound"):
                 return None

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -51,14 +52,16 @@ def content(descriptors: list[int]) -> bytes:
             os.close(descriptor)
 
 
-def _file() -> str | None:
+def _file(scene: str | None) -> str | None:
     folder = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
-    return os.path.join(folder, FILE) if folder else None
+    if scene is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", scene):
+        raise Refused("org.freedesktop.DBus.Error.InvalidArgs", f"The scene {scene!r} is not 1 to 64 of the characters A-Z a-z 0-9 _ . -.")
+    return os.path.join(folder, FILE + (f".{scene}" if scene else "")) if folder else None
 
 
-def save(data: bytes) -> None:
+def save(data: bytes, scene: str | None = None) -> None:
     """Without Greenroom: replaces the file, if there is a folder for it."""
-    if path := _file():
+    if path := _file(scene):
         with open(path + ".new", "wb") as file:
             file.write(data)
             file.flush()
@@ -66,9 +69,9 @@ def save(data: bytes) -> None:
         os.rename(path + ".new", path)
 
 
-def load() -> bytes | None:
+def load(scene: str | None = None) -> bytes | None:
     """Without Greenroom: reads the file."""
-    path = _file()
+    path = _file(scene)
     try:
         if path:
             with open(path, "rb") as file:
@@ -78,9 +81,9 @@ def load() -> bytes | None:
     return None
 
 
-def drop() -> None:
+def drop(scene: str | None = None) -> None:
     """Without Greenroom: removes the file."""
-    if path := _file():
+    if path := _file(scene):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 

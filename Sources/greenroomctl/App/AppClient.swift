@@ -91,12 +91,13 @@ final class AppClient {
         }
     }
 
-    /// The restoration state; `nil`: there is none.
-    func state() throws(Failure) -> SharedDescriptor? {
+    /// The restoration state of a scene, or of the app; `nil`: there is none.
+    func state(of scene: String?) throws(Failure) -> SharedDescriptor? {
         try repeated { (_) throws(BusError) in
             do throws(BusError) {
                 return try bus.descriptor(
-                    path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: "GetState")
+                    path: ControlNames.selfPath, interface: ControlNames.selfInterface,
+                    member: scene == nil ? "GetState" : "GetSceneState", scene.map { [.string($0)] } ?? [])
             } catch  where error.name == ControlNames.Failure.notFound.name {
                 return nil
             }

@@ -14,8 +14,8 @@ enum AppCommand: String, CaseIterable {
         case .answer: "SERIAL [--result RESULT]"
         case .task: "NAME [--answer SERIAL] -- COMMAND…"
         case .remaining: ""
-        case .save: "FILE|-"
-        case .restore: "[FILE|-]"
+        case .save: "FILE|- [SCENE]"
+        case .restore: "[FILE|- [SCENE]]"
         case .snapshot: "FILE|- [TYPE]"
         case .status, .summary: "TEXT"
         case .idle: "yes|no"
@@ -32,7 +32,7 @@ enum AppCommand: String, CaseIterable {
         case .answer: "Answer an event"
         case .task: "Run a command in a background task"
         case .remaining: "Print the background time that is left, in seconds"
-        case .save: "Keep the restoration state"
+        case .save: "Keep the restoration state, or that of a scene"
         case .snapshot: "Keep what the app shows, to be shown while it is away"
         case .restore: "Print the restoration state that was kept"
         case .status: "Set the status text"
@@ -48,12 +48,13 @@ enum AppCommand: String, CaseIterable {
     private var operands: ClosedRange<Int> {
         switch self {
         case .events, .wait: 0...Int.max
-        case .answer, .save, .status, .summary, .idle: 1...1
+        case .answer, .status, .summary, .idle: 1...1
         case .task: 2...Int.max
         case .mode, .scene: 2...2
-        case .snapshot: 1...2
+        case .save, .snapshot: 1...2
         case .remaining: 0...0
-        case .restore, .launch: 0...1
+        case .launch: 0...1
+        case .restore: 0...2
         }
     }
 

@@ -37,11 +37,17 @@ extension Session {
             let serial = invocation.options[.answer].flatMap { UInt64($0) }
             return try TaskRun(client, name: rest[0], Array(rest.dropFirst()), answering: serial, screen).run()
         case .remaining: try remaining(client)
-        case .save: try client.call("SaveState", [.descriptor(sealed(rest[0], command))])
+        case .save:
+            let state = try Variant.descriptor(sealed(rest[0], command))
+            if rest.count > 1 {
+                try client.call("SaveSceneState", [.string(rest[1]), state])
+            } else {
+                try client.call("SaveState", [state])
+            }
         case .snapshot:
             let type = rest.count > 1 ? rest[1] : MediaType.png
             try client.call("SaveSnapshotAs", [.string(type), .descriptor(sealed(rest[0], command))])
-        case .restore: return try restore(client, rest.first ?? "-")
+        case .restore: return try restore(client, rest.first ?? "-", scene: rest.count > 1 ? rest[1] : nil)
         case .status: try client.call("SetStatus", [.string(rest[0])])
         case .summary: try client.call("SetStateSummary", [.string(rest[0])])
         case .mode: try client.call(rest[1] == "yes" ? "BeginMode" : "EndMode", [.string(rest[0])])
@@ -186,9 +192,9 @@ extension Session {
 
     private func path(_ name: String) -> String { environment.absolutePath(name) }
 
-    private func restore(_ client: AppClient, _ name: String) throws(Failure) -> Int32 {
-        guard let file = try client.state() else {
-            report(Failure("The app has no restoration state."))
+    private func restore(_ client: AppClient, _ name: String, scene: String?) throws(Failure) -> Int32 {
+        guard let file = try client.state(of: scene) else {
+            report(Failure("The \(scene == nil ? "app" : "scene") has no restoration state."))
             return Self.noState
         }
         let bytes: [UInt8]?

@@ -367,7 +367,7 @@ struct EndingTests {
         harness.behave("photos") { $0.dies = true }
         let mark = harness.mark
         let request = harness.remove("photos")
-        #expect(harness.effects(since: mark).contains(.dropRestorationState(id("photos"), all: true)))
+        #expect(harness.effects(since: mark).contains(.dropRestorationState(id("photos"), .everything)))
         #expect(!harness.notices("photos", since: mark).contains(.willTerminate))
         if stage == .notRunning {
             #expect(harness.answers[request] == .done(.notRunning))

@@ -115,7 +115,7 @@ struct InstanceTests {
                 harness.handle(.run(run, .emptied))
             }
             #expect(!Self.isKnown(harness) && Self.removals(harness) == 1, "\(stage)")
-            #expect(harness.effects.contains(.dropRestorationState(Self.app, all: true)))
+            #expect(harness.effects.contains(.dropRestorationState(Self.app, .everything)))
             #expect(harness.isAnswered(request))
             #expect(harness.effects.last == .removeInstance(Self.app))
         }

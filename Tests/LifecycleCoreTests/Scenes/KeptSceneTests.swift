@@ -87,6 +87,10 @@ struct KeptSceneTests {
         harness.handle(.run(harness.run("editor"), .scene(.ended(a))))
         #expect(states(harness) == ["b: background", "main: foregroundActive"])
         #expect(notified(harness, since: mark).isEmpty)
+        // Its restoration state goes with it, as with one that is open.
+        #expect(harness.effects(since: mark).contains(.dropRestorationState(id("editor"), .scene(a))))
+        harness.handle(.run(harness.run("editor"), .scene(.ended(b))))
+        #expect(harness.effects(since: mark).contains(.dropRestorationState(id("editor"), .scene(b))))
     }
 
     @Test("the removal of the app and two deaths in launch drop them (L11, L34, L42)")
