@@ -50,14 +50,22 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
 
     /// The indices of the smallest keys, in order, at most `limit`.
     func smallest(_ limit: Int) -> [Int] {
+        let count = min(limit, entries.count)
+        guard count > 1 else { return entries.prefix(count).map(\.index) }
         var found: [Int] = []
-        var frontier = entries.isEmpty ? [] : [0]
-        while found.count < limit, !frontier.isEmpty {
+        found.reserveCapacity(count)
+        // Taking the smallest one of it adds at most two.
+        var frontier: [Int] = []
+        frontier.reserveCapacity(count + 1)
+        frontier.append(0)
+        while found.count < count {
             var best = 0
             for i in frontier.indices where Entry.precedes(entries[frontier[i]], entries[frontier[best]]) { best = i }
-            let position = frontier.remove(at: best)
+            let position = frontier[best]
+            frontier.swapAt(best, frontier.count - 1)
+            frontier.removeLast()
             found.append(entries[position].index)
-            for child in [2 * position + 1, 2 * position + 2] where child < entries.count { frontier.append(child) }
+            for child in (2 * position + 1)...(2 * position + 2) where child < entries.count { frontier.append(child) }
         }
         return found
     }

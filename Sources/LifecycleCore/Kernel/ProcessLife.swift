@@ -30,6 +30,11 @@ class RunStorage: Hashable, @unchecked Sendable {
         !run.assertions.isEmpty || run.startUp != nil || !run.modes.isEmpty || run.hooks?.holdAwake ?? false
     }
 
+    /// Whether this size, of so many bytes, is recorded already.
+    final func hasSize(_ size: SizeRecord, _ bytes: UInt64) -> Bool {
+        run.memory == bytes && run.peakMemory >= bytes && run.size == size
+    }
+
     static func == (a: RunStorage, b: RunStorage) -> Bool { a === b || a.run == b.run }
     func hash(into hasher: inout Hasher) { hasher.combine(run) }
 }

@@ -80,6 +80,7 @@ extension LifecycleCore {
         memoryState.checkCredits(now)
     }
 
+    @inline(__always)
     private func memoryNeeds(_ pools: MemoryPools, _ now: Instant) -> [Need] {
         var needs: [Need] = []
         let excess = budgetExcess

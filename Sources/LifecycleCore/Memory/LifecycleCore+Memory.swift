@@ -11,10 +11,6 @@ extension LifecycleCore {
     static let warningInterval = Duration.seconds(25)
     /// A stall counts for this long after its trigger. Triggers come at most once in their window of 1 or 2 s.
     static let pressureHold = Duration.seconds(3)
-    /// Readings that follow each other faster say nothing of a rate.
-    private static let shortestRate = Duration.milliseconds(50)
-    /// Android's lmkd counts refaults over a second as well.
-    private static let refaultTime = Duration.seconds(1)
 
     // MARK: Measuring
 
@@ -34,7 +30,7 @@ extension LifecycleCore {
         let since = memoryState.measuringSince
         memoryState.isMeasuring = false
         memoryState.measuringSince = nil
-        let killsByKernel = record(reading, now)
+        let killsByKernel = memoryState.record(reading, now)
         for size in reading.sizes {
             guard let index = runs[size.run.number], mayRecordSize(index, since) else { continue }
             estimateSize(index, size.bytes, size.uncertainty)
@@ -49,43 +45,6 @@ extension LifecycleCore {
         admitReturns(now)
         // What has ended since this measurement began is counted until the next one.
         if memoryState.credits.contains(where: \.isGone) { measureMemory(now) }
-    }
-
-    /// - Returns: whether the kernel has killed below the limit since the last reading.
-    private mutating func record(_ reading: MemoryReading, _ now: Instant) -> Bool {
-        let before = memoryState.limit
-        memoryState.total = reading.total
-        memoryState.available = reading.available
-        memoryState.stored = reading.stored
-        memoryState.swapTotal = reading.swapTotal
-        memoryState.swapFree = reading.swapFree
-        memoryState.stalls = reading.stalls
-        memoryState.limit = reading.limit
-        recordRates(reading, isNewLimit: before?.group != reading.limit?.group, now)
-        guard let before, let limit = reading.limit, before.group == limit.group else { return false }
-        return limit.kills > before.kills
-    }
-
-    /// Rates matter, and are kept, where at most half of the memory is available.
-    private mutating func recordRates(_ reading: MemoryReading, isNewLimit: Bool, _ now: Instant) {
-        let isKnown = !memoryState.hasFreed
-        memoryState.hasFreed = false
-        if reading.available <= reading.total / 2 {
-            memoryState.fill.update(reading.available, now, shortest: Self.shortestRate, isKnown: isKnown) {
-                $0.excess(over: $1)
-            }
-            memoryState.refaults.update(reading.refaulted, now, shortest: Self.refaultTime) { $1.excess(over: $0) }
-        } else {
-            memoryState.fill = MemoryRate()
-            memoryState.refaults = MemoryRate()
-        }
-        guard let limit = reading.limit, !isNewLimit, limit.available <= limit.total / 2 else {
-            memoryState.limitFill = MemoryRate()
-            return
-        }
-        memoryState.limitFill.update(limit.available, now, shortest: Self.shortestRate, isKnown: isKnown) {
-            $0.excess(over: $1)
-        }
     }
 
     /// The size of a suspended app was measured at the freeze, exactly if it matters. It changes when its pages are swapped,
@@ -135,11 +94,13 @@ extension LifecycleCore {
     }
 
     /// This is asked after each event, so the pools are made only where memory is being filled.
+    @inline(__always)
     private var needsHaste: Bool {
         (memoryState.fill.perSecond > 0 || memoryState.limitFill.perSecond > 0)
             && memoryPools.contains(where: \.needsHaste)
     }
 
+    @inline(__always)
     private var checkInterval: Duration {
         var distance = UInt64.max
         for pool in memoryPools { distance = min(distance, pool.available.excess(over: pool.nextThreshold)) }
@@ -220,6 +181,7 @@ extension LifecycleCore {
         reclaimUnderPressure(now)
     }
 
+    @inline(__always)
     private func currentLevel(_ pools: MemoryPools) -> (MemoryLevel, MemoryCause?) {
         var highest: (MemoryLevel, MemoryCause?) = (.normal, nil)
         func consider(_ level: MemoryLevel, _ cause: MemoryCause) {
@@ -232,6 +194,7 @@ extension LifecycleCore {
         return highest
     }
 
+    @inline(__always)
     private func level(of pool: MemoryPool) -> MemoryLevel {
         if pool.isCritical { return .critical }
         let warning = pool.thresholds.warning

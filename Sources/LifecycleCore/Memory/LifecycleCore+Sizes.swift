@@ -14,7 +14,7 @@ extension LifecycleCore {
     mutating func setSize(_ index: Int, _ size: SizeRecord) {
         let bytes = size.bytes
         // Most measurements change nothing.
-        if hasSize(index, size, bytes) { return }
+        if storage(index).hasSize(size, bytes) { return }
         let stored = apps[index].ownRunStorage()
         let (before, memory) = (stored.run.size.uncertainty, stored.run.memory)
         stored.run.size = size
@@ -25,11 +25,6 @@ extension LifecycleCore {
         memoryState.apps = memoryState.apps - memory + bytes
         jetsam.set(index, to: jetsamRank(index))
         if apps[index].policy.suspendedMemoryMax != nil { touch(index) }
-    }
-
-    private func hasSize(_ index: Int, _ size: SizeRecord, _ bytes: UInt64) -> Bool {
-        let stored = storage(index)
-        return stored.run.memory == bytes && stored.run.peakMemory >= bytes && stored.run.size == size
     }
 
     /// Asks for the exact size of a run, unless that is under way. Until it has come, the run is killed for nothing that depends on

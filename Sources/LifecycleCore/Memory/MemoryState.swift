@@ -65,6 +65,45 @@ struct MemoryState: Hashable, Sendable {
     /// What of it is certain.
     var certain: UInt64 { counted - uncertain }
 
+    /// Readings that follow each other faster say nothing of a rate.
+    private static let shortestRate = Duration.milliseconds(50)
+    /// Android's lmkd counts refaults over a second as well.
+    private static let refaultTime = Duration.seconds(1)
+
+    /// - Returns: whether the kernel has killed below the limit since the last reading.
+    mutating func record(_ reading: MemoryReading, _ now: Instant) -> Bool {
+        let isNewLimit = limit?.group != reading.limit?.group
+        let killsBefore = limit?.kills
+        total = reading.total
+        available = reading.available
+        stored = reading.stored
+        swapTotal = reading.swapTotal
+        swapFree = reading.swapFree
+        stalls = reading.stalls
+        limit = reading.limit
+        recordRates(reading, isNewLimit: isNewLimit, now)
+        guard !isNewLimit, let killsBefore, let kills = limit?.kills else { return false }
+        return kills > killsBefore
+    }
+
+    /// Rates matter, and are kept, where at most half of the memory is available.
+    private mutating func recordRates(_ reading: MemoryReading, isNewLimit: Bool, _ now: Instant) {
+        let isKnown = !hasFreed
+        hasFreed = false
+        if reading.available <= reading.total / 2 {
+            fill.update(reading.available, now, shortest: Self.shortestRate, isKnown: isKnown) { $0.excess(over: $1) }
+            refaults.update(reading.refaulted, now, shortest: Self.refaultTime) { $1.excess(over: $0) }
+        } else {
+            fill = MemoryRate()
+            refaults = MemoryRate()
+        }
+        guard let limit = reading.limit, !isNewLimit, limit.available <= limit.total / 2 else {
+            limitFill = MemoryRate()
+            return
+        }
+        limitFill.update(limit.available, now, shortest: Self.shortestRate, isKnown: isKnown) { $0.excess(over: $1) }
+    }
+
     /// Memory that is on its way is looked for when it is due.
     mutating func checkCredits(_ now: Instant) {
         for credit in credits where !credit.isGone && credit.due > now { check(by: credit.due) }
