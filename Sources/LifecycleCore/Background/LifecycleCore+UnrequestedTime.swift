@@ -27,9 +27,8 @@ extension LifecycleCore {
         case .enteringBackground where !stored.run.modes.isEmpty, .background where !stored.run.modes.isEmpty:
             return (false, false)
         case .enteringBackground, .background:
-            let assertions = stored.run.assertions
-            let opensTask = !isUnrequested && assertions.hasTasks && !assertions.hasWakes
-            let isHeld = stored.run.lockHold != nil && running.execution.phase == .background
+            let opensTask = !isUnrequested && stored.run.assertions.hasTasks && !stored.run.assertions.hasWakes
+            let isHeld = stored.run.hasLockHold && running.execution.phase == .background
             return (opensTask, isUnrequested || opensTask || isHeld)
         // Whatever keeps it from being frozen.
         case .suspending: return (false, true)

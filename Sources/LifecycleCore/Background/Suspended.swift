@@ -29,7 +29,9 @@ struct DeferredInput: Hashable, Sendable {
 }
 
 /// How input has woken a run (L50).
-struct Traffic: Defaulted, Hashable, Sendable {
+struct Traffic: Defaulted {
+    static let standard = Boxed(wrappedValue: Traffic())
+
     var wakes = 0
     var lastInput: Input?
     var lastInputAt: Instant?

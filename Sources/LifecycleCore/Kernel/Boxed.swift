@@ -32,13 +32,20 @@ package struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
 }
 
 /// A value that is made without arguments.
-package protocol Defaulted {
+package protocol Defaulted: Hashable, Sendable {
     init()
+    /// The default value, to be read where none is stored.
+    static var standard: Boxed<Self> { get }
+}
+
+extension Defaulted {
+    /// A new one at each access: a type that is read often stores it.
+    package static var standard: Boxed<Self> { Boxed(wrappedValue: Self()) }
 }
 
 /// A value that seldom differs from the default one: as long as it does not, it takes no space. It behaves like the value itself.
 @propertyWrapper
-package struct OnDemand<Value: Defaulted & Hashable & Sendable>: Hashable, Sendable {
+package struct OnDemand<Value: Defaulted>: Hashable, Sendable {
     /// `nil`: it is the default one.
     private var box: Boxed<Value>?
 
@@ -47,7 +54,11 @@ package struct OnDemand<Value: Defaulted & Hashable & Sendable>: Hashable, Senda
     }
 
     package var wrappedValue: Value {
-        @inline(__always) _read { if let box { yield box.wrappedValue } else { yield Value() } }
+        // One `yield`: with two of them the compiler does not inline this, and each access allocates a frame.
+        @inline(__always) _read {
+            let stored = box ?? Value.standard
+            yield stored.wrappedValue
+        }
         _modify {
             var value = box ?? Boxed(wrappedValue: Value())
             // The box has one owner, so that it is changed in place.

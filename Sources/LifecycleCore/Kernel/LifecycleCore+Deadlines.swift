@@ -17,6 +17,15 @@ extension LifecycleCore {
             next = (at, kind)
         }
 
+        /// - Returns: whether the suspension waits for a hook.
+        mutating func considerHooks(_ stored: RunStorage) -> Bool {
+            // Most apps have none.
+            guard stored.run.hasHooks, let hooks = stored.run.hooks else { return false }
+            consider(hooks.running?.due, .hook)
+            consider(hooks.freezeAt, .suspend)
+            return hooks.running != nil || hooks.freezeAt != nil
+        }
+
         mutating func consider(_ stored: RunStorage, expirationNotice: Duration) {
             var hasTasks = false
             if !stored.run.assertions.isEmpty {
@@ -55,12 +64,8 @@ extension LifecycleCore {
             switch running.execution {
             case .background(let background):
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
-                let hooks = stored.run.hooks
-                timer.consider(hooks?.running?.due, .hook)
                 // What a hook does is not what the app does, and the suspension waits for it.
-                if let freezeAt = hooks?.freezeAt {
-                    timer.consider(freezeAt, .suspend)
-                } else if hooks?.running == nil {
+                if !timer.considerHooks(stored) {
                     timer.consider(suspensionDue(index, stored, background), .suspend)
                     if background.isLookedAt { timer.consider(background.look?.nextAt, .work) }
                 }
@@ -69,7 +74,7 @@ extension LifecycleCore {
                 if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
-                timer.consider(stored.run.hooks?.running?.due, .hook)
+                if stored.run.hasHooks { timer.consider(stored.run.hooks?.running?.due, .hook) }
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
                 timer.consider(startUpDue(index, stored), .startUp)
                 if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
@@ -81,7 +86,7 @@ extension LifecycleCore {
                 timer.consider(startUpDue(index, stored), .startUp)
             case .foreground:
                 timer.consider(running.execution.deadline?.due, .deadline)
-                timer.consider(stored.run.hooks?.running?.due, .hook)
+                if stored.run.hasHooks { timer.consider(stored.run.hooks?.running?.due, .hook) }
             case .waking, .terminating: timer.consider(running.execution.deadline?.due, .deadline)
             case .suspended(let suspended):
                 timer.consider(suspendedLimitDue(index, stored), .memoryLimit)

@@ -186,6 +186,7 @@ struct Run: Hashable, Sendable {
     @OnDemand var traffic = Traffic()
     /// File locks keep it from being suspended, or did not keep it for longer (L43).
     @Rare var lockHold: LockHold? = nil
+    var hasLockHold: Bool { _lockHold.isPresent }
     /// A snapshot was asked for: until then it is not suspended without it (L18).
     @Rare var snapshotDue: Instant? = nil
     /// What it uses of the processors in the background (L44).
@@ -194,6 +195,7 @@ struct Run: Hashable, Sendable {
     var isGPUWatched = false
     /// `nil`: none has run, and the app did not sleep, as its hooks see it (L57).
     @Rare var hooks: Hooks? = nil
+    var hasHooks: Bool { _hooks.isPresent }
     /// Its scenes, the one activated last at the end; `nil`: `main` alone, in the state of the app (L34).
     @Rare var scenes: [Scene]? = nil
     var hasScenes: Bool { _scenes.isPresent }

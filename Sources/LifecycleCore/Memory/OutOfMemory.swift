@@ -26,9 +26,7 @@ extension LifecycleCore {
     /// the state, so it is not saved.
     /// - Parameter rank: its position in that order now.
     mutating func followOOMClass(_ index: Int, _ rank: JetsamRank?) {
-        let before = oomClasses.indices.contains(index) ? oomClasses[index] : .active
-        setOOMClass(index, rank)
-        if oomClasses[index] == before || !hasOOMClass(index, rank) { return }
+        guard setOOMClass(index, rank), hasOOMClass(index, rank) else { return }
         effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
     }
 
@@ -47,9 +45,14 @@ extension LifecycleCore {
         return rank != nil || apps[index].policy.isEssential
     }
 
-    private mutating func setOOMClass(_ index: Int, _ rank: JetsamRank?) {
+    /// - Returns: whether it is another one now.
+    @discardableResult
+    private mutating func setOOMClass(_ index: Int, _ rank: JetsamRank?) -> Bool {
         while oomClasses.count <= index { oomClasses.append(.active) }
-        oomClasses[index] = rank.map { OOMClass($0.group) } ?? .active
+        let new = rank.map { OOMClass($0.group) } ?? .active
+        if oomClasses[index] == new { return false }
+        oomClasses[index] = new
+        return true
     }
 
     /// The next daemon does not know the class of a run, and the last effect may be lost.
