@@ -63,7 +63,7 @@ extension LifecycleCore {
     private mutating func launchHome(_ home: Int, _ now: Instant) {
         guard case .notRunning(let notRunning) = apps[home].life else { return }
         if var wait = notRunning.memoryWait {
-            guard wait.state != .foreground else { return }
+            if wait.state == .foreground { return }
             wait.state = .foreground
             touch(home)
             return apps[home].life = .notRunning(NotRunning(memoryWait: wait))

@@ -41,10 +41,10 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
             positions[index] = entries.count - 1
             siftUp(entries.count - 1)
         case (let key?, true):
-            if entries[position].key == key { return }
+            let before = entries[position].key
+            if before == key { return }
             entries[position].key = key
-            siftUp(position)
-            siftDown(positions[index])
+            if key < before { siftUp(position) } else { siftDown(position) }
         }
     }
 
@@ -81,32 +81,33 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     }
 
     private mutating func siftUp(_ start: Int) {
+        let entry = entries[start]
         var position = start
         while position > 0 {
             let parent = (position - 1) / 2
-            guard Entry.precedes(entries[position], entries[parent]) else { return }
-            exchange(position, parent)
+            guard Entry.precedes(entry, entries[parent]) else { break }
+            put(entries[parent], at: position)
             position = parent
         }
+        if position != start { put(entry, at: position) }
     }
 
     private mutating func siftDown(_ start: Int) {
+        let entry = entries[start]
         var position = start
         while true {
-            var least = position
-            for child in (2 * position + 1)...(2 * position + 2)
-            where child < entries.count && Entry.precedes(entries[child], entries[least]) {
-                least = child
-            }
-            if least == position { return }
-            exchange(position, least)
-            position = least
+            var child = 2 * position + 1
+            guard child < entries.count else { break }
+            if child + 1 < entries.count, Entry.precedes(entries[child + 1], entries[child]) { child += 1 }
+            guard Entry.precedes(entries[child], entry) else { break }
+            put(entries[child], at: position)
+            position = child
         }
+        if position != start { put(entry, at: position) }
     }
 
-    private mutating func exchange(_ a: Int, _ b: Int) {
-        entries.swapAt(a, b)
-        positions[entries[a].index] = a
-        positions[entries[b].index] = b
+    private mutating func put(_ entry: Entry, at position: Int) {
+        entries[position] = entry
+        positions[entry.index] = position
     }
 }

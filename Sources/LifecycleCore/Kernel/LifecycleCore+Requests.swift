@@ -85,12 +85,11 @@ extension LifecycleCore {
         answerAll(index, .superseded(by: .terminating)) { $0.goal != .ended }
     }
 
-    mutating func answerAll(_ index: Int, _ reply: Answer, where isMeant: (Waiter) -> Bool) {
-        let waiters = apps[index].waiters
-        guard waiters.contains(where: isMeant) else { return }
-        // Most of the time no client waits, and an empty array keeps its memory.
-        let left = waiters.filter { !isMeant($0) }
-        apps[index].waiters = left
+    mutating func answerAll(_ index: Int, _ reply: @autoclosure () -> Answer, where isMeant: (Waiter) -> Bool) {
+        // Most of the time no client waits: then the answer is not made, and an empty array keeps its memory.
+        guard apps[index].waiters.contains(where: isMeant) else { return }
+        let (waiters, reply) = (apps[index].waiters, reply())
+        apps[index].waiters = waiters.filter { !isMeant($0) }
         for waiter in waiters where isMeant(waiter) { answer(waiter.request, reply) }
     }
 

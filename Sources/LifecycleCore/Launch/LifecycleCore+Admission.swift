@@ -141,6 +141,6 @@ extension QueuedLaunch {
 extension App {
     /// The launch that waits for a slot (L52).
     var queuedLaunch: QueuedLaunch? {
-        if case .notRunning(let notRunning) = life { notRunning.queued } else { nil }
+        @inline(__always) get { if case .notRunning(let notRunning) = life { notRunning.queued } else { nil } }
     }
 }

@@ -86,9 +86,9 @@ extension LifecycleCore {
         let excess = budgetExcess
         if excess > 0 { needs.append(Need(cause: .budget, background: excess, foreground: excess, isPressing: false)) }
         let credited = memoryState.credits.credited(now)
-        for pool in pools {
+        pools.forEach { pool in
             let deficit = pool.deficit(credited: credited)
-            if deficit == 0 { continue }
+            if deficit == 0 { return }
             needs.append(
                 Need(
                     cause: pool.cause, background: deficit, foreground: pool.foregroundDeficit(credited: credited),

@@ -37,7 +37,7 @@ extension LifecycleCore {
             checkLimit(index, now)
             renewSize(index, now)
         }
-        memoryState.credits.removeAll(where: \.isMeasured)
+        if !memoryState.credits.isEmpty { memoryState.credits.removeAll(where: \.isMeasured) }
         let pressed = killsByKernel ? .critical : memoryState.pendingPressure
         memoryState.pendingPressure = nil
         evaluateMemory(
@@ -103,7 +103,7 @@ extension LifecycleCore {
     @inline(__always)
     private var checkInterval: Duration {
         var distance = UInt64.max
-        for pool in memoryPools { distance = min(distance, pool.available.excess(over: pool.nextThreshold)) }
+        memoryPools.forEach { distance = min(distance, $0.available.excess(over: $0.nextThreshold)) }
         if let budget = manager.budget { distance = min(distance, budget.excess(over: memoryState.counted)) }
         let milliseconds = distance / (Self.fastestFill / 1000)
         return min(Self.longestCheck, max(Self.shortestCheck, .milliseconds(Int64(milliseconds))))
@@ -188,7 +188,7 @@ extension LifecycleCore {
             if level > highest.0 { highest = (level, cause) }
         }
         consider(budgetLevel, .budget)
-        for pool in pools { consider(level(of: pool), pool.cause) }
+        pools.forEach { consider(level(of: $0), $0.cause) }
         consider(memoryState.pressure, .pressure)
         consider(memoryState.simulated ?? .normal, .simulated)
         return highest

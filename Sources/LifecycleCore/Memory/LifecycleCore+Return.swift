@@ -56,6 +56,7 @@ extension LifecycleCore {
     }
 
     /// Before this instant a relaunch is postponed for early ends, or for returns that were too early (L11); `nil`: it is not.
+    @inline(__always)
     func earliestRelaunch(_ index: Int) -> Instant? {
         guard apps[index].isTaken, apps[index].returnFailures > 0 else { return apps[index].postponedUntil }
         guard case .notRunning(let notRunning) = apps[index].life else { return nil }
@@ -123,7 +124,7 @@ extension LifecycleCore {
         guard memoryState.level == .normal, !memoryState.credits.expectsMemory(now) else { return nil }
         let apps = Int64(clamping: memoryState.apps)
         var space = MemorySpace()
-        for pool in memoryPools {
+        memoryPools.forEach { pool in
             let threshold = pool.thresholds.warning
             let limit = Int64(clamping: threshold.saturatingSum(threshold / 10))
             // Neither is negative: the difference does not overflow.
@@ -252,12 +253,12 @@ extension ProcessLife {
 extension App {
     /// The relaunch that is scheduled.
     var relaunch: NotRunning.Relaunch? {
-        if case .notRunning(let notRunning) = life { notRunning.relaunch } else { nil }
+        @inline(__always) get { if case .notRunning(let notRunning) = life { notRunning.relaunch } else { nil } }
     }
 
     /// The wait for space after jetsam.
     var memoryWait: MemoryWait? {
-        if case .notRunning(let notRunning) = life { notRunning.memoryWait } else { nil }
+        @inline(__always) get { if case .notRunning(let notRunning) = life { notRunning.memoryWait } else { nil } }
     }
 }
 

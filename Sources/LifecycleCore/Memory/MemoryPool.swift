@@ -49,33 +49,40 @@ struct MemoryPool: Hashable, Sendable {
     }
 }
 
-/// The machine, and the limit below it, as far as they are known. Asked for several times in an event: without an array.
-struct MemoryPools: Sequence, IteratorProtocol {
+/// The machine, and the limit below it, as far as they are known. Asked for several times in an event: without an array or an
+/// iterator.
+struct MemoryPools {
     var machine: MemoryPool?
     var limit: MemoryPool?
 
-    mutating func next() -> MemoryPool? {
-        if let pool = machine {
-            machine = nil
-            return pool
-        }
-        defer { limit = nil }
-        return limit
+    @inline(__always)
+    func contains(where isMeant: (MemoryPool) -> Bool) -> Bool {
+        machine.map(isMeant) ?? false || limit.map(isMeant) ?? false
+    }
+
+    @inline(__always)
+    func forEach(_ body: (MemoryPool) -> Void) {
+        if let machine { body(machine) }
+        if let limit { body(limit) }
     }
 }
 
 extension LifecycleCore {
+    // Inlined, as what it calls: a call of a function that does not change the core copies the core.
+    @inline(__always)
     var memoryPools: MemoryPools {
         var pools = MemoryPools()
         if memoryState.total > 0 { pools.machine = machinePool }
-        if let limit = memoryState.limit, limit.total > 0 {
+        // Without a copy of the limit, which has a name.
+        if let total = memoryState.limit?.total, total > 0, let available = memoryState.limit?.available {
             pools.limit = MemoryPool(
-                cause: .limit, total: limit.total, available: limit.available,
-                thresholds: manager.thresholds(of: limit.total), fillRate: memoryState.limitFill.perSecond)
+                cause: .limit, total: total, available: available, thresholds: manager.thresholds(of: total),
+                fillRate: memoryState.limitFill.perSecond)
         }
         return pools
     }
 
+    @inline(__always)
     private var machinePool: MemoryPool {
         let thresholds = manager.thresholds(of: memoryState.total)
         let hasRoom = !isSwapLow && !isThrashing(thresholds)
@@ -86,9 +93,11 @@ extension LifecycleCore {
 
     /// Less than a tenth of the swap space is free, or there is none (lmkd's swap_free_low_percentage, earlyoom's `-s`, and
     /// systemd-oomd's SwapUsedLimit= have the same default).
+    @inline(__always)
     private var isSwapLow: Bool { memoryState.swapFree <= memoryState.swapTotal / 10 }
 
     /// In a second as much was read again as is available: what is swapped and evicted is in use (lmkd's thrashing_limit).
+    @inline(__always)
     func isThrashing(_ thresholds: MemoryThresholds) -> Bool {
         memoryState.refaults.perSecond > 0
             && memoryState.refaults.perSecond >= max(memoryState.available, thresholds.critical)
@@ -96,6 +105,8 @@ extension LifecycleCore {
 
     /// The next threshold of the pool that is nearest to one.
     var nextThreshold: UInt64 {
-        memoryPools.min { $0.available - $0.nextThreshold < $1.available - $1.nextThreshold }?.nextThreshold ?? 0
+        let pools = memoryPools
+        return [pools.machine, pools.limit].compactMap { $0 }
+            .min { $0.available - $0.nextThreshold < $1.available - $1.nextThreshold }?.nextThreshold ?? 0
     }
 }

@@ -97,11 +97,12 @@ struct MemoryState: Hashable, Sendable {
             fill = MemoryRate()
             refaults = MemoryRate()
         }
-        guard let limit = reading.limit, !isNewLimit, limit.available <= limit.total / 2 else {
+        // Without a copy of the limit, which has a name.
+        guard !isNewLimit, let total = limit?.total, let available = limit?.available, available <= total / 2 else {
             limitFill = MemoryRate()
             return
         }
-        limitFill.update(limit.available, now, shortest: Self.shortestRate, isKnown: isKnown) { $0.excess(over: $1) }
+        limitFill.update(available, now, shortest: Self.shortestRate, isKnown: isKnown) { $0.excess(over: $1) }
     }
 
     /// Memory that is on its way is looked for when it is due.

@@ -19,7 +19,8 @@ extension LifecycleCore {
     /// The scene that an app is activated with, if the request names none: the window activated last, of those in the foreground if
     /// there is one. `wanted`: the one that it names.
     func mostActiveScene(_ index: Int, unless wanted: SceneID? = nil) -> (id: SceneID, role: SceneRole) {
-        let list = scenes(index) ?? []
+        // Most apps have no list.
+        guard let list = scenes(index) else { return (.main, .window) }
         if let wanted, let scene = list.first(where: { $0.id == wanted }) { return (scene.id, scene.role) }
         let windows = list.filter { $0.role == .window }
         let scene =
