@@ -49,12 +49,11 @@ struct UnrequestedTime: Hashable, Sendable {
 
     /// The time used in the hour before `now`.
     func used(at now: Instant) -> Duration {
-        // Asked for at each event of the app: without a copy, and by the numbers of the minutes.
+        // Asked for at each event of the app: without a copy, and without a division.
         let oldest = Instant(sinceOrigin: now.sinceOrigin - Self.window)
         var sum = since.map { now - max($0, oldest) } ?? .zero
-        if minutes.isEmpty { return sum }
-        let first = Minute.number(at: oldest)
-        for minute in minutes where minute.number >= first { sum += minute.used }
+        guard let first = minutes.firstIndex(where: { $0.end > oldest }) else { return sum }
+        for position in first..<minutes.count { sum += minutes[position].used }
         return sum
     }
 

@@ -119,24 +119,25 @@ extension LifecycleCore {
     mutating func endRun(
         _ index: Int, _ exit: MainExit, _ cause: KillCause?, _ now: Instant, explanation: String? = nil
     ) {
-        let life = apps[index].life
         if apps[index].ending?.receipt != nil { return }
         var exit = exit
         // The daemon killed them together with the main process.
         if apps[index].ending?.isKilled ?? false { exit.remaining = nil }
-        let receipt = makeReceipt(index, life, exit, cause, now, explanation: explanation)
+        let receipt = makeReceipt(index, exit, cause, now, explanation: explanation)
+        let origin = origin(index)
         var ending = apps[index].ending ?? makeEnding(index, cause, now)
-        recordEnd(index, life, receipt, &ending, now)
+        recordEnd(index, origin, receipt, &ending, now)
         if !ending.isKilled, ending.remains != .exitStatus, explanation == nil {
             ending.isKilled = true
             effects.append(.kill(self[run: index].id))
         }
-        conclude(index, &ending, receipt, now)
+        conclude(index, ending, receipt, now)
     }
 
     /// The receipt is known.
-    private mutating func conclude(_ index: Int, _ ending: inout Ending, _ receipt: Receipt, _ now: Instant) {
+    private mutating func conclude(_ index: Int, _ ending: Ending, _ receipt: Receipt, _ now: Instant) {
         invariant(apps[index].ending?.receipt == nil, "a run has two receipts", index)
+        var ending = ending
         ending.remains = .processes(receipt)
         apps[index].lastReceipt = receipt.id
         effects.append(.writeReceipt(receipt))
@@ -147,13 +148,13 @@ extension LifecycleCore {
 
     /// L11: early ends postpone automatic launches.
     private mutating func recordEnd(
-        _ index: Int, _ life: ProcessLife, _ receipt: Receipt, _ ending: inout Ending, _ now: Instant
+        _ index: Int, _ origin: Origin, _ receipt: Receipt, _ ending: inout Ending, _ now: Instant
     ) {
         let policy = apps[index].policy
         // Whatever ended the app later: this launch succeeded, so the restoration state is not to blame.
         if receipt.state != .launching { apps[index].launchDeaths = 0 }
-        let isTaken = isTakenByJetsam(index, life, receipt)
-        guard isOwnDoing(life), !isTaken else {
+        let isTaken = origin.isJetsam || isTakenByKernel(index, receipt)
+        guard origin.isOwn, !isTaken else {
             ending.relaunch = isTaken ? stateAfterJetsam(index, ending, receipt.memory, now) : nil
             apps[index].earlyEnds = 0
             return
@@ -186,6 +187,17 @@ extension LifecycleCore {
         ending.relaunch = isWanted && isAllowed ? (ending.relaunch ?? .background) : nil
     }
 
+    /// What began the end of a run. Taken from its life, which is not kept: it would share the run, which would be copied at its next
+    /// change.
+    private struct Origin {
+        var isOwn: Bool
+        var isJetsam: Bool
+    }
+
+    private func origin(_ index: Int) -> Origin {
+        Origin(isOwn: isOwnDoing(apps[index].life), isJetsam: apps[index].life.isEndedByJetsam)
+    }
+
     /// Whether the app caused its end by what it did or failed to do.
     private func isOwnDoing(_ life: ProcessLife) -> Bool {
         switch life {
@@ -213,14 +225,14 @@ extension LifecycleCore {
     }
 
     mutating func emptied(_ index: Int, _ now: Instant) {
-        switch apps[index].life {
-        case .ending(let ending):
-            if let receipt = ending.receipt { return finishRun(index, ending, receipt, now) }
-            var ending = ending
+        switch apps[index].phase {
+        case .ending:
+            if let receipt = apps[index].ending?.receipt { return finishRun(index, receipt, now) }
+            guard var ending = apps[index].ending else { return }
             ending.remains = .exitStatus
             apps[index].life = .ending(ending)
-        case .running(let running):
-            if let exit = running.execution.exit { return remainingEnded(index, exit, now) }
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking, .terminating:
+            if let exit = apps[index].execution?.exit { return remainingEnded(index, exit, now) }
             // All processes ended at once. The exit status of the main process is still to come.
             var ending = makeEnding(index, nil, now)
             ending.remains = .exitStatus
@@ -233,16 +245,17 @@ extension LifecycleCore {
     private mutating func remainingEnded(_ index: Int, _ exit: MainExit, _ now: Instant) {
         var exit = exit
         exit.remaining = nil
-        let life = apps[index].life
-        let receipt = makeReceipt(index, life, exit, nil, now, explanation: nil)
+        let receipt = makeReceipt(index, exit, nil, now, explanation: nil)
+        let origin = origin(index)
         var ending = makeEnding(index, nil, now)
-        recordEnd(index, life, receipt, &ending, now)
-        conclude(index, &ending, receipt, now)
-        finishRun(index, ending, receipt, now)
+        recordEnd(index, origin, receipt, &ending, now)
+        conclude(index, ending, receipt, now)
+        finishRun(index, receipt, now)
     }
 
     /// No process of the run is left, and it has its receipt.
-    private mutating func finishRun(_ index: Int, _ ending: Ending, _ receipt: Receipt, _ now: Instant) {
+    private mutating func finishRun(_ index: Int, _ receipt: Receipt, _ now: Instant) {
+        let (next, relaunch) = apps[index].afterEnd
         let (run, bytes) = (self[run: index].id, self[run: index].memory)
         setSize(index, SizeRecord())
         runs[run.number] = nil
@@ -259,7 +272,7 @@ extension LifecycleCore {
             dropNextDeliveries(index)
             return leaveForegroundSlot(index)
         }
-        if let next = ending.next {
+        if let next {
             guard let refusal = refusal(of: next, index, now) else {
                 for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
                 apps[index].urls.beginNext()
@@ -270,7 +283,7 @@ extension LifecycleCore {
             leaveForegroundSlot(index)
             answerAll(index, .refused(refusal)) { $0.isAfterEnd }
         }
-        guard let state = ending.relaunch else { return apps[index].isTaken = false }
+        guard let state = relaunch else { return apps[index].isTaken = false }
         if apps[index].isTaken { beginReturn(index, state, now) } else { scheduleRelaunch(index, state, now) }
     }
 

@@ -1,11 +1,11 @@
 /// Why a run ended, in a receipt (L45).
 extension LifecycleCore {
-    /// `life`: the app's life before the end. `cause`: why the processes that the main process left behind are killed.
+    /// Of the app's life before the end. `cause`: why the processes that the main process left behind are killed.
     /// `explanation`: the reason, if it is not to be derived.
     mutating func makeReceipt(
-        _ index: Int, _ life: ProcessLife, _ exit: MainExit, _ cause: KillCause?, _ now: Instant,
-        explanation: String?
+        _ index: Int, _ exit: MainExit, _ cause: KillCause?, _ now: Instant, explanation: String?
     ) -> Receipt {
+        let life = apps[index].life
         let stored = storage(index)
         var verdict = Verdict(life, exit.status, stored.run.outOfMemory)
         if case .terminationIgnored(_, let use)? = cause { verdict.deadline = use }

@@ -127,6 +127,14 @@ struct App: Hashable, Sendable {
         }
     }
 
+    /// What follows the end that is under way: the launch that was requested, and the state to relaunch it into.
+    var afterEnd: (next: Launch?, relaunch: LaunchState?) {
+        switch life {
+        case .ending(let ending): (ending.next, ending.relaunch)
+        case .notRunning, .running: (nil, nil)
+        }
+    }
+
     /// The deadline of the transition that is under way, or of the next heartbeat.
     var transitionDeadline: Deadline? {
         @inline(__always) get { execution?.deadline }

@@ -25,11 +25,10 @@ extension LifecycleCore {
 
     // MARK: The end by jetsam
 
-    /// Whether the run was ended to free memory: by the daemon, or by the kernel's OOM killer for an app that is to run. For other
-    /// apps such a kill by the kernel is a failure, as for systemd.
-    func isTakenByJetsam(_ index: Int, _ life: ProcessLife, _ receipt: Receipt) -> Bool {
-        life.isEndedByJetsam
-            || self[run: index].outOfMemory == .machine && receipt.namespace == .jetsam && isToRun(index)
+    /// Whether the run was ended to free memory by the kernel's OOM killer, and the app is one that is to run. For other apps such a
+    /// kill is a failure, as for systemd.
+    func isTakenByKernel(_ index: Int, _ receipt: Receipt) -> Bool {
+        self[run: index].outOfMemory == .machine && receipt.namespace == .jetsam && isToRun(index)
     }
 
     /// The state into which an app comes back after jetsam has ended it; `nil`: it does not come back.
