@@ -101,6 +101,7 @@ package struct LifecycleCore: Hashable, Sendable {
     package var isShuttingDown: Bool { _shutdown.isPresent }
 
     /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
+    @inline(__always)
     package var nextDeadline: Instant? {
         var next = timers.first?.key
         func consider(_ other: Instant?) {
@@ -269,7 +270,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .notRunning:
             ranks.launch = launchRank(index)
             ranks.comeback = returnRank(index)
-        case .running: ranks.jetsam = jetsamRank(index)
+        case .running(let running): ranks.jetsam = jetsamRank(index, running)
         case .ending: break
         }
         return ranks

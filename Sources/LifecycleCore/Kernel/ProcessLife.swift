@@ -30,9 +30,9 @@ class RunStorage: Hashable, @unchecked Sendable {
         !run.assertions.isEmpty || run.startUp != nil || !run.modes.isEmpty || run.hooks?.holdAwake ?? false
     }
 
-    /// Whether this size, of so many bytes, is recorded already.
-    final func hasSize(_ size: SizeRecord, _ bytes: UInt64) -> Bool {
-        run.memory == bytes && run.peakMemory >= bytes && run.size == size
+    /// Whether this estimate of the size is recorded already.
+    final func hasEstimate(_ bytes: UInt64, doubt: UInt64) -> Bool {
+        run.size.hasEstimate(bytes, doubt: doubt) && run.memory == run.size.bytes && run.peakMemory >= run.memory
     }
 
     static func == (a: RunStorage, b: RunStorage) -> Bool { a === b || a.run == b.run }

@@ -27,7 +27,11 @@ struct JetsamRank: Comparable, Hashable, Sendable {
 extension LifecycleCore {
     /// `nil`: there is nothing to kill, the run is ending already, or others depend on the app (`Essential=`).
     func jetsamRank(_ index: Int) -> JetsamRank? {
-        guard case .running(let running) = apps[index].life, !apps[index].policy.isEssential else { return nil }
+        if case .running(let running) = apps[index].life { jetsamRank(index, running) } else { nil }
+    }
+
+    func jetsamRank(_ index: Int, _ running: Running) -> JetsamRank? {
+        if apps[index].policy.isEssential { return nil }
         let group = jetsamClass(index, running.execution)
         let memory = running.sharedStorage.run.memory
         let limit =

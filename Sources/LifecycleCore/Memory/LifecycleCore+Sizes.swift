@@ -5,6 +5,8 @@ extension LifecycleCore {
 
     /// Records an estimate. `uncertainty`: by how many bytes it may be too large.
     mutating func estimateSize(_ index: Int, _ bytes: UInt64, _ uncertainty: UInt64) {
+        // Most measurements change nothing.
+        if storage(index).hasEstimate(bytes, doubt: uncertainty) { return }
         var size = storage(index).run.size
         size.setEstimate(bytes, doubt: uncertainty)
         setSize(index, size)
@@ -13,8 +15,6 @@ extension LifecycleCore {
     /// Only its rank in the order of jetsam, and whether it is over its limit, follow from the size of a run.
     mutating func setSize(_ index: Int, _ size: SizeRecord) {
         let bytes = size.bytes
-        // Most measurements change nothing.
-        if storage(index).hasSize(size, bytes) { return }
         let stored = apps[index].ownRunStorage()
         let (before, memory) = (stored.run.size.uncertainty, stored.run.memory)
         stored.run.size = size

@@ -37,6 +37,11 @@ package struct SizeRecord: Hashable, Sendable {
         if doubt == 0 { exact = nil }
     }
 
+    /// Whether `setEstimate` would change nothing.
+    func hasEstimate(_ bytes: UInt64, doubt: UInt64) -> Bool {
+        estimate == bytes && self.doubt == min(bytes, doubt) && (doubt > 0 || !_exact.isPresent)
+    }
+
     /// - Parameter estimate: of the same time; `nil`: the last one.
     package mutating func setExact(_ bytes: UInt64, estimate: UInt64? = nil, at now: Instant) {
         exact = Exact(bytes: bytes, estimate: estimate ?? self.estimate, at: now)
