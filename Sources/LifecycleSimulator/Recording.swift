@@ -2,7 +2,9 @@ import LifecycleCore
 
 /// The events of one seed. Replaying them measures the core alone.
 package struct Recording {
-    private var events: [(event: Event, at: Instant)] = []
+    /// Not an array of tuples: those are copied and destroyed by generic functions, which take as long as a small event.
+    private var events: [Event] = []
+    private var instants: [Instant] = []
     private var firstRun: UInt64 = 1
     private var firstReceipt: UInt64 = 1
 
@@ -17,26 +19,18 @@ package struct Recording {
         }
         _ = simulation.run()
         events = tape.events
+        instants = tape.instants
         firstRun = tape.firstRun
         firstReceipt = tape.firstReceipt
     }
 
-    /// The events, to be played once.
-    package var replay: Replay {
-        Replay(events: events.reversed(), core: LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt))
-    }
-
-    package struct Replay {
-        /// The last one first, so that each is taken out: a copy would cost a good part of what is measured.
-        fileprivate var events: [(event: Event, at: Instant)]
-        fileprivate var core: LifecycleCore
-
-        /// - Returns: the number of effects. The caller prints it, so that the compiler cannot remove the work.
-        package mutating func play() -> Int {
-            var effects = 0
-            while let (event, now) = events.popLast() { effects += core.handle(event, at: now).count }
-            return effects
-        }
+    /// Plays the events to a new core. They stay in the recording: to make and to destroy them is not the core's work.
+    /// - Returns: the number of effects. The caller prints it, so that the compiler cannot remove the work.
+    package func replay() -> Int {
+        var core = LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt)
+        var effects = 0
+        for position in events.indices { effects += core.handle(events[position], at: instants[position]).count }
+        return effects
     }
 
     /// Encodes all events as the daemon logs them.
@@ -45,7 +39,7 @@ package struct Recording {
         var writer = ByteWriter()
         var bytes = 0
         var checksum: UInt32 = 0
-        for (event, at) in events {
+        for (event, at) in zip(events, instants) {
             writer.clear()
             LoggedEvent(event, at: at).save(to: &writer)
             bytes += writer.bytes.count
@@ -57,13 +51,14 @@ package struct Recording {
     /// Saves the core as it is after half of the events.
     package func snapshot() -> (apps: Int, bytes: () -> Int) {
         var core = LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt)
-        for (event, at) in events.prefix(events.count / 2) { _ = core.handle(event, at: at) }
+        for (event, at) in zip(events, instants).prefix(events.count / 2) { _ = core.handle(event, at: at) }
         return (core.appIDs.count, { [core] in core.saved.bytes.count })
     }
 }
 
 private final class Tape {
-    var events: [(event: Event, at: Instant)] = []
+    var events: [Event] = []
+    var instants: [Instant] = []
     var firstRun: UInt64 = 1
     var firstReceipt: UInt64 = 1
 }
@@ -74,7 +69,8 @@ private struct RecordingCore: DecidingCore {
     let tape: Tape
 
     mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
-        tape.events.append((event, now))
+        tape.events.append(event)
+        tape.instants.append(now)
         return core.handle(event, at: now)
     }
     var nextDeadline: Instant? { core.nextDeadline }

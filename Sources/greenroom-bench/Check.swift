@@ -263,9 +263,8 @@ private final class CheckRounds {
         let count = recordings.reduce(0) { $0 + $1.count }
         var (best, effects, peer) = (Double.infinity, 0, 0.0)
         for _ in 0..<Count.passes {
-            var replays = recordings.map(\.replay)
             let start = processorTime(of: getpid())
-            effects += replays.indices.reduce(0) { $0 + replays[$1].play() }
+            effects += recordings.reduce(0) { $0 + $1.replay() }
             best = min(best, processorTime(of: getpid()) - start)
             peer = max(peer, pipeEvents(50_000))
         }
