@@ -11,6 +11,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         thawed, reclaimed, inspected,
         exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, modeBegan, modeEnded, inhibitorChanged,
+        modesShown,
         timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, heartbeatTimeChanged, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
@@ -74,6 +75,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .modeBegan: self = .modeBegan
         case .modeEnded: self = .modeEnded
         case .inhibitorChanged: self = .inhibitorChanged
+        case .modesShown: self = .modesShown
         case .timeoutExtended: self = .timeoutExtended
         case .wakeCompleted: self = .wakeCompleted
         case .heartbeat: self = .heartbeat

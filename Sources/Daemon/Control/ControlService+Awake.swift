@@ -110,7 +110,7 @@ extension AwakeReason {
     fileprivate var detail: String? {
         switch self {
         case .task(let name): name
-        case .mode(let mode): mode.name
+        case .mode(let mode, _): mode.name
         case .inhibitor(let text): text
         case .wake(let reason): reason.rawValue
         case .fileLock(let file): file
@@ -129,7 +129,11 @@ extension AwakeReason {
         case .foreground: "it is in the foreground"
         case .enteringBackground: "it was notified that it is in the background, and has not answered yet"
         case .task(let name): "the task '\(name)' is open"
-        case .mode(let mode): "it is in the mode '\(mode.name)' (BackgroundModes=)"
+        case .mode(let mode, false): "it is in the mode '\(mode.name)' (BackgroundModes=)"
+        case .mode(.audio, true): "it plays audio, as greenroom-session reports (BackgroundModes=audio)"
+        case .mode(.recording, true): "it records, as greenroom-session reports (BackgroundModes=recording)"
+        case .mode(.call, true): "it is in a call, as greenroom-session reports (BackgroundModes=call)"
+        case .mode(let mode, true): "it is in the mode '\(mode.name)', as a client reports (BackgroundModes=)"
         case .inhibitor(let text): "a process of it holds an inhibitor of logind: \(text)"
         case .wake(let reason): "it was woken: \(reason.rawValue)"
         case .hook(let kind): "it runs \(kind.rawValue)="

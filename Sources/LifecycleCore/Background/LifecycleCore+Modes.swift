@@ -2,7 +2,7 @@
 /// time is not counted (L53): the manifest declares them. An inhibitor of logind, which the administrator's policy allows, needs no
 /// declaration.
 extension LifecycleCore {
-    /// Each mode once, and an inhibitor.
+    /// Each mode, and an inhibitor: what an app asserts. Sources can show each mode as well.
     static let maximumModes = 8
 
     /// A mode is on or off, however often it is begun.
@@ -14,9 +14,8 @@ extension LifecycleCore {
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
             guard isDeclared else { return refuse(index, mode) }
         }
-        guard !self[run: index].modes.contains(where: { $0.asserted == mode }) else { return }
-        hold(index, HeldMode(kind: .asserted(mode), began: now), now)
-        report(.modeBegan(apps[index].id, mode))
+        guard !self[run: index].modes.contains(where: { $0.mode == mode && !$0.isShown }) else { return }
+        hold(index, HeldMode(kind: .mode(mode), began: now), now)
     }
 
     private mutating func refuse(_ index: Int, _ mode: BackgroundModes) {
@@ -24,49 +23,76 @@ extension LifecycleCore {
     }
 
     mutating func modeEnded(_ index: Int, _ mode: BackgroundModes, _ now: Instant) {
-        guard release(index, now, where: { $0.asserted == mode }) else { return }
-        report(.modeEnded(apps[index].id, mode))
+        release(index, now) { $0.mode == mode && !$0.isShown }
     }
 
-    /// - Parameter inhibitor: what it inhibits; `nil`: processes of the app hold none.
-    mutating func inhibitorChanged(_ index: Int, _ inhibitor: String?, _ now: Instant) {
-        guard let inhibitor else {
-            _ = release(index, now) { $0.asserted == nil }
-            return
-        }
+    /// Sources outside the program show these modes of it, and no others. They do not know its manifest: a mode that it does not
+    /// declare counts once it does.
+    mutating func modesShown(_ index: Int, _ shown: BackgroundModes, _ now: Instant) {
+        self[run: index].shownModes = shown.intersection(.assertable)
+        followShownModes(index, now)
+    }
+
+    private mutating func followShownModes(_ index: Int, _ now: Instant) {
+        let shown = self[run: index].shownModes.intersection(apps[index].policy.backgroundModes)
+        let held = self[run: index].modes.filter(\.isShown).compactMap(\.mode)
+        for mode in held where !shown.contains(mode) { release(index, now) { $0.mode == mode && $0.isShown } }
         switch apps[index].phase {
         case .terminating, .ending, .notRunning: return
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
         }
-        if let position = self[run: index].modes.firstIndex(where: { $0.asserted == nil }) {
+        for mode in BackgroundModes.eachAssertable where shown.contains(mode) && !held.contains(mode) {
+            hold(index, HeldMode(kind: .mode(mode), began: now, isShown: true), now)
+        }
+    }
+
+    /// - Parameter inhibitor: what it inhibits; `nil`: processes of the app hold none.
+    mutating func inhibitorChanged(_ index: Int, _ inhibitor: String?, _ now: Instant) {
+        guard let inhibitor else { return release(index, now) { $0.mode == nil } }
+        switch apps[index].phase {
+        case .terminating, .ending, .notRunning: return
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
+        }
+        if let position = self[run: index].modes.firstIndex(where: { $0.mode == nil }) {
             self[run: index].modes[position].kind = .inhibitor(inhibitor)
             return
         }
         hold(index, HeldMode(kind: .inhibitor(inhibitor), began: now), now)
     }
 
-    /// A reload: the manifest no longer declares a mode.
-    mutating func endUndeclaredModes(_ index: Int, _ now: Instant) {
+    /// A reload: the manifest no longer declares a mode, or declares one that a source shows.
+    mutating func declaredModesChanged(_ index: Int, _ now: Instant) {
         guard apps[index].run != nil else { return }
         let declared = apps[index].policy.backgroundModes
-        for mode in self[run: index].modes.compactMap(\.asserted) where !declared.contains(mode) {
-            modeEnded(index, mode, now)
+        for held in self[run: index].modes where !held.isShown {
+            if let mode = held.mode, !declared.contains(mode) { modeEnded(index, mode, now) }
         }
+        followShownModes(index, now)
     }
 
     private mutating func hold(_ index: Int, _ mode: HeldMode, _ now: Instant) {
-        self[run: index].modes.append(mode)
+        let isNew = mode.mode.map { !self[run: index].modeSet.contains($0) } ?? false
+        // Those that sources show are the last ones, as they are read from the logbook.
+        let modes = self[run: index].modes
+        let position = mode.isShown ? modes.endIndex : modes.firstIndex(where: \.isShown) ?? modes.endIndex
+        self[run: index].modes.insert(mode, at: position)
         // The time of its tasks does not run meanwhile.
         cancel(index, self[run: index].budget.deadline)
         self[run: index].budget = .idle
         assertionBegan(index, now)
+        if isNew, let mode = mode.mode { report(.modeBegan(apps[index].id, mode)) }
     }
 
-    /// - Returns: whether there was one.
-    private mutating func release(_ index: Int, _ now: Instant, where isMeant: (HeldMode) -> Bool) -> Bool {
-        guard let position = self[run: index].modes.firstIndex(where: isMeant) else { return false }
-        self[run: index].modes.remove(at: position)
-        guard self[run: index].modes.isEmpty else { return true }
+    private mutating func release(_ index: Int, _ now: Instant, where isMeant: (HeldMode) -> Bool) {
+        guard let position = self[run: index].modes.firstIndex(where: isMeant) else { return }
+        let released = self[run: index].modes.remove(at: position)
+        if self[run: index].modes.isEmpty { allReleased(index, now) }
+        if let mode = released.mode, !self[run: index].modeSet.contains(mode) {
+            report(.modeEnded(apps[index].id, mode))
+        }
+    }
+
+    private mutating func allReleased(_ index: Int, _ now: Instant) {
         switch apps[index].phase {
         // As when it entered the background (L21).
         case .enteringBackground, .background, .suspending, .waking:
@@ -74,13 +100,12 @@ extension LifecycleCore {
         case .notRunning, .launching, .foreground, .suspended, .terminating, .ending: break
         }
         assertionEnded(index, now)
-        return true
     }
 
-    /// Whether the app asserts a mode.
+    /// Whether the app is in one of these modes.
     @inline(__always)
-    func asserts(_ index: Int, _ mode: BackgroundModes) -> Bool {
+    func isInMode(_ index: Int, _ modes: BackgroundModes) -> Bool {
         guard case .running(let running) = apps[index].life else { return false }
-        return !running.sharedStorage.run.assertedModes.isDisjoint(with: mode)
+        return !running.sharedStorage.run.modeSet.isDisjoint(with: modes)
     }
 }

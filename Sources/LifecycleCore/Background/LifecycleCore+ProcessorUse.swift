@@ -45,7 +45,7 @@ extension LifecycleCore {
     /// What happens to the app above its limit. With `ignore` nothing is measured, and what was measured counts no more.
     @inline(__always)
     private func processorAction(_ index: Int) -> AppPolicy.BackgroundCPU {
-        asserts(index, .processing) || isInDrySleep(index) ? .ignore : apps[index].policy.backgroundCPUAction
+        isInMode(index, .processing) || isInDrySleep(index) ? .ignore : apps[index].policy.backgroundCPUAction
     }
 
     /// When an app in the background is measured next.

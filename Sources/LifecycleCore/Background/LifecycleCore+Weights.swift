@@ -9,7 +9,7 @@ extension LifecycleCore {
         if apps[index].policy.role == .worker { return true }
         // A user listens.
         return storage(index).run.assertions.containsWake { $0.reason.isForOthers && !$0.isUnrequested }
-            || asserts(index, [.audio, .call])
+            || isInMode(index, [.audio, .call])
     }
 
     /// The app has entered the background, or was woken.

@@ -7,7 +7,7 @@ extension LifecycleCore {
         renewWatch(index, before, now)
         warnIfOnlyRequestsWake(index)
         renewDeferral(index, before, now)
-        endUndeclaredModes(index, now)
+        declaredModesChanged(index, now)
         if before.role == .worker, apps[index].policy.role != .worker { becameOrdinary(index, now) }
         renewLook(index, before, now)
         if before.effectiveSuspension != apps[index].policy.effectiveSuspension { suspensionChanged(index, now) }

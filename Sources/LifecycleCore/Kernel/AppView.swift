@@ -49,8 +49,10 @@ package struct AppView: Hashable, Sendable {
     /// The last known size in bytes.
     package var memory: UInt64
     package var tasks: [Task]
-    /// The modes that it asserts (L28).
+    /// The modes that it is in, because it asserts them or sources show them (L28).
     package var modes: BackgroundModes = []
+    /// What sources show of it, whether its manifest declares that or not.
+    package var shownModes: BackgroundModes = []
     /// What processes of it inhibit with logind, and why.
     package var inhibitor: String?
     package var deadline: Deadline?
@@ -140,8 +142,8 @@ package enum AwakeReason: Hashable, Sendable {
     /// It has not answered `didEnterBackground` yet.
     case enteringBackground
     case task(name: String)
-    /// The app asserts a mode (L28).
-    case mode(BackgroundModes)
+    /// The app asserts a mode, or a source outside the program shows it (L28).
+    case mode(BackgroundModes, isShown: Bool)
     /// A process of it holds an inhibitor of logind. What it inhibits, and why.
     case inhibitor(String)
     case wake(LaunchReason)

@@ -142,6 +142,8 @@ package enum RunEvent: Hashable, Sendable {
     case modeEnded(BackgroundModes)
     /// What processes of the run inhibit with logind, and why; `nil`: nothing any more (L28).
     case inhibitorChanged(String?)
+    /// The modes that sources outside the program show of it, all of them: an audible stream of PipeWire, a player that plays (L28).
+    case modesShown(BackgroundModes)
     /// The app begins or ends a scene (L34).
     case scene(SceneEvent)
     case timeoutExtended(by: Duration)

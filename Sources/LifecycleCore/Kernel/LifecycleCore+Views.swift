@@ -14,8 +14,13 @@ extension LifecycleCore {
     /// Apps of which processes hold an inhibitor of logind, as far as the core knows.
     package var inhibitingApps: [AppID] {
         apps.compactMap { app in
-            app.run.flatMap { run in run.modes.contains { $0.asserted == nil } ? app.id : nil }
+            app.run.flatMap { run in run.modes.contains { $0.mode == nil } ? app.id : nil }
         }
+    }
+
+    /// Apps of which sources show modes, declared or not.
+    package var appsWithShownModes: [AppID] {
+        apps.compactMap { app in app.run.flatMap { $0.shownModes.isEmpty ? nil : app.id } }
     }
 
     /// Apps in the foreground or on their way there, the one activated longest ago first.
@@ -102,9 +107,10 @@ extension LifecycleCore {
     private func addTraffic(to view: inout AppView, _ app: App, _ index: Int, _ now: Instant) {
         view.ownScenes = sceneViews(app)
         guard let run = app.run else { return }
-        for mode in run.modes {
-            switch mode.kind {
-            case .asserted(let asserted): view.modes.insert(asserted)
+        view.shownModes = run.shownModes
+        for held in run.modes {
+            switch held.kind {
+            case .mode(let mode): view.modes.insert(mode)
             case .inhibitor(let text): view.inhibitor = text
             }
         }
@@ -209,13 +215,13 @@ extension LifecycleCore {
         for wake in run.assertions.laterWakes where !all.contains(where: { $0.reason == .wake(wake.reason) }) {
             all.append(AppView.Awake(reason: .wake(wake.reason), since: wake.deadline.start))
         }
-        for mode in run.modes {
+        for held in run.modes {
             let reason: AwakeReason =
-                switch mode.kind {
-                case .asserted(let asserted): .mode(asserted)
+                switch held.kind {
+                case .mode(let mode): .mode(mode, isShown: held.isShown)
                 case .inhibitor(let text): .inhibitor(text)
                 }
-            all.append(AppView.Awake(reason: reason, since: mode.began))
+            all.append(AppView.Awake(reason: reason, since: held.began))
         }
         all += hook(run)
         if let startUp = run.startUp { all.append(AppView.Awake(reason: .startUp, since: startUp.began)) }

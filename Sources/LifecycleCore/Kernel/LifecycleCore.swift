@@ -188,6 +188,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .modeBegan(let mode): modeBegan(index, mode, now)
         case .modeEnded(let mode): modeEnded(index, mode, now)
         case .inhibitorChanged(let inhibitor): inhibitorChanged(index, inhibitor, now)
+        case .modesShown(let modes): modesShown(index, modes, now)
         case .scene(let event): sceneChanged(index, event, now)
         case .timeoutExtended(let time): timeoutExtended(index, time, now)
         case .wakeCompleted(let result, let id): wakeCompleted(index, result, id, now)

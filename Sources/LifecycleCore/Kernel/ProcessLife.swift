@@ -149,9 +149,11 @@ struct Run: Hashable, Sendable {
     /// Why it may run in the background.
     var assertions = AssertionList()
     /// What it does in the background for as long as it lasts (L28).
-    var modes: [HeldMode] = [] { didSet { assertedModes = HeldMode.asserted(modes) } }
-    /// Those of `modes` that the app asserts: they are asked for at each event.
-    private(set) var assertedModes: BackgroundModes = []
+    var modes: [HeldMode] = [] { didSet { modeSet = HeldMode.set(modes) } }
+    /// The modes among them: they are asked for at each event.
+    private(set) var modeSet: BackgroundModes = []
+    /// What sources outside the program show of it, whether its manifest declares that or not.
+    var shownModes: BackgroundModes = []
     var budget = BackgroundBudget.idle
     /// Interruptions that have begun and not ended. They nest (L13).
     var interruptions = 0

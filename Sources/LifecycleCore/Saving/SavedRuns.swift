@@ -42,7 +42,7 @@ extension Assertion.Kind: SavedUnion {
 }
 
 extension HeldMode: SavedRecord {
-    package static var blank: HeldMode { HeldMode(kind: .asserted([]), began: .origin) }
+    package static var blank: HeldMode { HeldMode(kind: .mode([]), began: .origin) }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &kind)
@@ -50,17 +50,33 @@ extension HeldMode: SavedRecord {
     }
 }
 
+/// What sources outside the program show of it, and since when the modes among them that its manifest declares hold it awake.
+private struct ShownModes: SavedRecord, Equatable {
+    var all: BackgroundModes = []
+    var held: [HeldMode] = []
+
+    static var blank: ShownModes { ShownModes() }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &all)
+        try coder.list(2, &held, upTo: LifecycleCore.maximumModes)
+        for position in held.indices { held[position].isShown = true }
+    }
+
+    var fault: String? { held.contains { $0.mode == nil } ? "an inhibitor among the modes that sources show" : nil }
+}
+
 extension HeldMode.Kind: SavedUnion {
     package func save(to writer: inout ByteWriter) {
         switch self {
-        case .asserted(let mode): writer.put(case: 1, mode)
+        case .mode(let mode): writer.put(case: 1, mode)
         case .inhibitor(let text): writer.put(case: 2, text)
         }
     }
 
     package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
         switch number {
-        case 1: self = .asserted(try values.next())
+        case 1: self = .mode(try values.next())
         case 2: self = .inhibitor(try values.next())
         default: return nil
         }
@@ -193,7 +209,10 @@ extension Run: SavedRecord {
         try coder.optional(28, &sleptSince)
         try coder.optional(29, &idleHint)
         try coder.optional(30, &heartbeatTime)
-        try coder.list(31, &modes, upTo: LifecycleCore.maximumModes)
+        // Older releases do not know modes that sources show: the app could not end them there.
+        var shown = ShownModes(all: shownModes, held: modes.filter(\.isShown))
+        var asserted = modes.filter { !$0.isShown }
+        try coder.list(31, &asserted, upTo: LifecycleCore.maximumModes)
         // The size of most runs is exact.
         let isCertain = size == SizeRecord(estimate: memory) || size == SizeRecord()
         var uncertain = isCertain ? nil : size
@@ -205,6 +224,9 @@ extension Run: SavedRecord {
         self.scenes = scenes.isEmpty ? nil : scenes
         try coder.optional(70, &snapshotDue)
         try coder.flag(80, &isGPUWatched)
+        try coder.field(120, &shown, unless: ShownModes())
+        shownModes = shown.all
+        modes = asserted + shown.held
     }
 
     package var fault: String? {

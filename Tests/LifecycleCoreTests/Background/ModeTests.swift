@@ -30,7 +30,7 @@ struct ModeTests {
         harness.background("player")
         harness.advance(.seconds(3600))
         #expect(harness.state("player") == .background)
-        #expect(harness.view("player").awake.map(\.reason) == [.mode(.audio)])
+        #expect(harness.view("player").awake.map(\.reason) == [.mode(.audio, isShown: false)])
         #expect(harness.view("player").backgroundTimeRemaining == nil)
         #expect(harness.view("player").unrequestedTime == .zero)
         // However often it was begun.
@@ -104,6 +104,97 @@ struct ModeTests {
         harness.background("player")
         harness.advance(.seconds(1))
         #expect(harness.state("player") == .suspended)
+    }
+
+    private func show(_ modes: BackgroundModes, _ harness: Harness) {
+        harness.handle(.run(harness.run("player"), .modesShown(modes)))
+    }
+
+    @Test("an app is awake while a source shows a mode that its manifest declares, and is suspended afterwards (L28)")
+    func shown() {
+        let harness = harness([.audio, .call])
+        show([.audio, .recording], harness)
+        #expect(harness.reports().last == .modeBegan(id("player"), .audio))
+        harness.background("player")
+        harness.advance(.seconds(3600))
+        #expect(harness.view("player").awake.map(\.reason) == [.mode(.audio, isShown: true)])
+        #expect(harness.view("player").modes == .audio)
+        #expect(harness.view("player").shownModes == [.audio, .recording])
+        #expect(harness.core.appsWithShownModes == [id("player")])
+        #expect(harness.view("player").unrequestedTime == .zero)
+        // The app cannot end what it does not assert.
+        end(.audio, harness)
+        harness.advance(.seconds(10))
+        #expect(harness.state("player") == .background)
+        show(.recording, harness)
+        #expect(harness.reports().last == .modeEnded(id("player"), .audio))
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+        // Of an app that was suspended just before its stream began.
+        show(.call, harness)
+        harness.advance(.seconds(10))
+        #expect(harness.state("player") == .background)
+        show([], harness)
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+        #expect(harness.core.appsWithShownModes.isEmpty)
+    }
+
+    @Test("a mode that an app asserts and a source shows is reported once, and ends when both have ended (L28)")
+    func shownAndAsserted() {
+        let harness = harness([.audio])
+        harness.background("player")
+        let mark = harness.mark
+        begin(.audio, harness)
+        show(.audio, harness)
+        begin(.audio, harness)
+        #expect(
+            harness.view("player").awake.map(\.reason) == [.mode(.audio, isShown: false), .mode(.audio, isShown: true)])
+        end(.audio, harness)
+        harness.advance(.seconds(100))
+        #expect(harness.state("player") == .background)
+        show([], harness)
+        let reports = harness.reports(since: mark)
+        #expect(reports.filter { $0 == .modeBegan(id("player"), .audio) }.count == 1)
+        #expect(reports.filter { $0 == .modeEnded(id("player"), .audio) }.count == 1)
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test("a mode that a source shows counts for as long as the manifest declares it (L28)")
+    func shownAndDeclared() {
+        let harness = harness([])
+        show(.audio, harness)
+        harness.background("player")
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+        harness.register("player") { $0.backgroundModes = .audio }
+        harness.advance(.seconds(10))
+        #expect(harness.state("player") == .background)
+        harness.register("player") { $0.backgroundModes = [] }
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+        // The daemon begins these two, whatever a source shows.
+        harness.register("player") { $0.backgroundModes = [.push, .fetch] }
+        show([.push, .fetch], harness)
+        harness.advance(.seconds(1))
+        #expect(harness.state("player") == .suspended)
+    }
+
+    @Test("modes that sources show are saved, in any order (L28)")
+    func shownAndSaved() throws {
+        let harness = harness([.audio, .call])
+        show([.audio, .recording], harness)
+        begin(.call, harness)
+        harness.background("player")
+        let saved = harness.core.saved
+        let read = try SavedCore(reading: saved.bytes[...])
+        #expect(read == saved)
+        let core = LifecycleCore(recovering: read)
+        #expect(
+            core.view(of: id("player"), at: .origin)?.awake.map(\.reason)
+                == [.mode(.call, isShown: false), .mode(.audio, isShown: true)])
+        #expect(core.appsWithShownModes == [id("player")])
     }
 
     @Test("an inhibitor keeps any app awake without a declaration, until it is released (L28)")

@@ -111,6 +111,7 @@ struct RandomEventTests {
             harness.handle(.run(run, .frozen(attempt: harness.kernel.processes[run]!.attempt, memory: mebibyte)))
             // With an infinite budget a task can stay open for ever.
             harness.handle(.run(run, .inhibitorChanged(nil)))
+            harness.handle(.run(run, .modesShown([])))
             for mode in [BackgroundModes.audio, .processing] { harness.handle(.run(run, .modeEnded(mode))) }
             for task in harness.core.app(of: run).map({ harness.view($0.name).tasks }) ?? [] {
                 harness.handle(.run(run, .taskEnded(name: task.name)))
@@ -176,6 +177,7 @@ struct RandomEventTests {
             .run(run, .heartbeatTimeChanged(to: random.pick([.zero, .seconds(20)]))),
             .run(run, .modeBegan(random.pick([.audio, .processing, .push]))), .run(run, .modeEnded(.audio)),
             .run(run, .modeEnded(.processing)), .run(run, .inhibitorChanged(random.pick([nil, nil, "idle, by a: b"]))),
+            .run(run, .modesShown(random.pick([[], [.audio], [.audio, .call]]))),
             .run(run, .attached([.openURL, .willSuspend, .didResume, .scenes])),
             .run(run, .scene(.began(random.pick(scenes), random.pick([.window, .window, .panel])))),
             .run(run, .scene(.ended(random.pick(scenes)))),

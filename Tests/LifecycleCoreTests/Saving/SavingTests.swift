@@ -190,6 +190,7 @@ struct SavingTests {
             .run(run, .heartbeatTimeChanged(to: .microseconds(Int64.max))),
             .run(run, .modeBegan(.recording)), .run(run, .modeEnded(.call)),
             .run(run, .inhibitorChanged("sleep, by backup: copies files")), .run(run, .inhibitorChanged(nil)),
+            .run(run, .modesShown([.audio, .call])), .run(run, .modesShown([])),
             .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
             .run(run, .snapshotTaken), .run(run, .notified(.takeSnapshot, delivered: true, cpu: .zero)),
             .run(run, .attached([.didEnterBackground, .didResume])), .run(run, .attached([])),
