@@ -105,6 +105,10 @@ extension ControlBus {
                 [unowned self] call in self.sendNotification(call)
             },
             openMethod(),
+            // `ModeReports` decides of which processes a caller may report something.
+            BusMethod("ReportModes", in: "a(us)", arguments: ["modes"], access: .anyone) { [unowned self] call in
+                self.service.whenStarted(call) { self.modeReports.report(call) }
+            },
         ] + sceneMethods()
     }
 

@@ -21,6 +21,8 @@ final class ControlBus {
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
     private(set) lazy var clientInterruptions = ClientInterruptions(driver: driver)
+    private(set) lazy var modeReports = ModeReports(
+        loop: service.loop, containment: service.containment, driver: driver)
     /// While the program is about to be replaced.
     var replacement: Retry?
     let recent: RecentEventList

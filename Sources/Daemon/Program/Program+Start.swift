@@ -80,6 +80,7 @@ extension Program {
         removeUnusedInboxes()
         context.pendingReceipts.update()
         enableSignals()
+        bus.modeReports.started()
         service.started()
         try bus.joinBus(options, inhibitor, journal)
         folderGuard = FolderGuard(self)
