@@ -19,7 +19,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs libgreenroom install install-exporter deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline bench-memory freeze-map clean
+.PHONY: help deps build programs libgreenroom session install install-exporter install-session deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline bench-memory freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -45,11 +45,18 @@ programs:
 libgreenroom: ## build the C library: .build/lib/libgreenroom.so.1
 	@packaging/build-libgreenroom .build/lib
 
+session: ## build greenroom-session, which needs PipeWire: .build/session/greenroom-session
+	@Sources/scripts/deps session
+	@packaging/build-session .build/session
+
 install: ## install the built programs and libraries: DESTDIR= PREFIX=/usr
 	@packaging/install "$(BIN)"
 
 install-exporter:
 	@packaging/install-exporter "$(BIN)"
+
+install-session: ## install the built greenroom-session: DESTDIR= PREFIX=/usr
+	@packaging/install-session .build/session
 
 deb: ## build the Debian package and check it with lintian
 	@Sources/scripts/deps build deb

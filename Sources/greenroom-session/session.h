@@ -1,0 +1,71 @@
+// greenroom-session: reports to greenroomd what the programs of a user's session do, as far as it can be seen from outside:
+// streams of PipeWire that are audible or record, and players that play (L28). It decides nothing: the daemon knows which of these
+// processes belong to apps, and which modes their manifests declare.
+#ifndef SESSION_H
+#define SESSION_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+// What a stream or a player shows of its process. Bits of a set.
+enum { MODE_AUDIO = 1, MODE_RECORDING = 2, MODE_CALL = 4, MODE_COUNT = 3 };
+
+// Where it is seen. The numbers of streams are those of PipeWire; those of players are given by players.c.
+enum source { SOURCE_STREAM, SOURCE_PLAYER };
+
+// The most streams, and the most players, that are followed: a desktop has a dozen. Those beyond are left out.
+enum { MOST_STREAMS = 128, MOST_PLAYERS = 64 };
+// The ports of a stream that are listened to: of more than 8 channels the first ones.
+enum { MOST_PORTS = 8 };
+
+// Times in microseconds of CLOCK_MONOTONIC.
+#define SECOND UINT64_C(1000000)
+
+extern sd_event *loop;
+extern bool is_verbose;
+// How long a stream may be silent before it no longer counts.
+extern uint64_t longest_silence;
+
+uint64_t now(void);
+
+// A connection is tried again after 1 s, doubling up to 1 min.
+struct retry {
+    sd_event_source *timer;
+    uint64_t delay, began;
+};
+int retry_begin(struct retry *retry, sd_event_time_handler_t handler, void *userdata);
+void retry_arm(struct retry *retry);
+
+// buses.c: the bus of the session, which has the players and the user's daemon, and the bus of the system with the system's daemon.
+enum bus { BUS_SESSION, BUS_SYSTEM, BUS_COUNT };
+int buses_begin(void);
+void buses_end(void);
+
+// reports.c: the modes that are shown, and the daemons that are notified.
+int reports_begin(void);
+void reports_connected(enum bus which, sd_bus *bus);
+void reports_lost(enum bus which);
+// This source shows these modes of a process, and no others. No modes: it is gone, or shows nothing.
+void reports_set(enum source source, uint32_t number, pid_t pid, unsigned modes);
+
+// streams.c: the streams of PipeWire.
+int streams_begin(void);
+
+// levels.c: measures whether a stream is silent, one at a time.
+struct pw_core;
+int levels_begin(void);
+void levels_connected(struct pw_core *core);
+void levels_lost(void);
+// From now on this stream is measured now and then: `streams_measured` is called with the results.
+void levels_follow(uint32_t node);
+void levels_remove(uint32_t node);
+void streams_measured(uint32_t node, bool is_silent);
+// The output ports of a stream; 0: it has none, or is gone.
+size_t streams_ports(uint32_t node, uint32_t ports[MOST_PORTS]);
+
+// players.c: players on the bus of the session that take part in MPRIS.
+void players_connected(sd_bus *bus);
+void players_lost(void);
+#endif
