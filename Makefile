@@ -89,6 +89,7 @@ test: deps ## run the unit and integration tests, and every command of the docum
 	@$(TIMED) test/examples Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
 	@$(TIMED) test/apps Tests/examples/apps "$$($(SWIFT) build --show-bin-path)"
 	@$(if $(GREENROOM_TEST_ALL),$(TIMED) test/sway Tests/examples/sway "$$($(SWIFT) build --show-bin-path)")
+	@$(if $(GREENROOM_TEST_ALL),$(TIMED) test/session Tests/session/run "$$($(SWIFT) build --show-bin-path)")
 
 # Without the variable the tests leave out what is large, long or random (docs/HACKING.md).
 test-all: export GREENROOM_TEST_ALL = 1
