@@ -12,7 +12,7 @@ extension LifecycleCore {
             effects.append(.dropRestorationState(apps[index].id, .scene(scene.id)))
         }
         apps[index].keptScenes = kept.isEmpty ? nil : Array(kept)
-        // One that an app still owes its user, because it was not in the foreground since, is not forgotten for another.
+        // One that an app still owes its user, because it was not in the foreground since, is not exchanged for another.
         if front.role == .window, !kept.contains(where: \.wasInFront) { chooseKept(index, front.id) }
     }
 

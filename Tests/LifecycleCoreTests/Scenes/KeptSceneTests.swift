@@ -65,7 +65,7 @@ struct KeptSceneTests {
         harness.launch("editor", .background)
         attach(harness)
         #expect(states(harness) == ["b: unattached", "a: unattached", "main: background"])
-        // Nor does another end make it forget which one was in front.
+        // Nor does another end change which one was in front.
         harness.crash("editor")
         harness.launch("editor", .background)
         attach(harness)
