@@ -46,6 +46,7 @@ extension LifecycleCore {
             if suspended.look != nil { effects.append(.measureWork(id, .full)) }
         // The dead daemon's measurement does not arrive any more.
         case .background(let background)?:
+            giveTimeToConnect(index, background, now)
             if background.look?.isAsked ?? false { lookIsDue(index, now) }
             if self[run: index].isGPUWatched { effects.append(.watchGPU(id, true)) }
         case .launching, .foreground, .enteringBackground, .terminating: break
@@ -55,6 +56,19 @@ extension LifecycleCore {
         if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
         if memoryState.awaitedSizes.contains(id) { effects.append(.measureSize(id)) }
         repeatOOMClass(index)
+    }
+
+    /// How long a connection of the app has to find this daemon.
+    private static let reconnectTime = Duration.seconds(3)
+
+    /// Over its connection the app may have begun a task which the dead daemon has not read: it is not suspended before it can
+    /// say so again.
+    private mutating func giveTimeToConnect(_ index: Int, _ background: Background, _ now: Instant) {
+        guard let idleSince = background.idleSince, !self[run: index].handled.isEmpty else { return }
+        let delay = min(Self.reconnectTime, apps[index].policy.suspendDelay)
+        var later = background
+        later.idleSince = max(idleSince, now + (Self.reconnectTime - delay))
+        update(index, .background(later))
     }
 
     /// A deadline starts when the app is notified. If the previous daemon died before it sent the notice, the deadline

@@ -205,7 +205,8 @@ extension LifecycleCore {
         if !isSuspendable { all.append(AppView.Awake(reason: .neverSuspended, since: nil)) }
         if !all.isEmpty { return all }
         // Of an app that is looked at it is not known when in the time between two looks it became idle.
-        return [AppView.Awake(reason: .suspendDelay, since: look == nil ? background.idleSince : nil)]
+        let since = background.idleSince.map { min($0, now) }
+        return [AppView.Awake(reason: .suspendDelay, since: look == nil ? since : nil)]
     }
 
     /// What holds it awake, whatever it does.

@@ -18,6 +18,8 @@ struct SuspensionChecker {
         var staysAwake: Microseconds = 0
         /// When its last dry run ended (L58).
         var resumedAt: Microseconds = 0
+        /// The next daemon has found it: its connection has 3s to do the same.
+        var isReattached = false
         /// It was left awake because it cannot be watched, so it is not known when its last assertion ended.
         var wasLeftAwake = false
         /// It was asked for a snapshot and has not answered: until when that may keep it awake.
@@ -51,6 +53,7 @@ struct SuspensionChecker {
         case .run(let run, .continued): if model.apps[app].run == run { apps[app].isStopped = false }
         case .run(let run, .snapshotTaken): if model.apps[app].run == run { apps[app].snapshotUntil = 0 }
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
+        case .run(let run, .reattached): if model.apps[app].run == run { apps[app].isReattached = true }
         default: break
         }
     }
@@ -139,6 +142,10 @@ struct SuspensionChecker {
             apps[app].since = nil
         } else if apps[app].since == nil {
             apps[app].since = now
+        }
+        if apps[app].isReattached {
+            apps[app].isReattached = false
+            apps[app].resumedAt = now + 3 * .second
         }
         if apps[app].isWokenByInput, known.phase != .waking {
             apps[app].isWokenByInput = false

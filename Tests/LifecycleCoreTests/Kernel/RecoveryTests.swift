@@ -205,4 +205,21 @@ struct RecoveryTests {
         harness.handle(.run(harness.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(harness.receipts.last?.code == Receipt.Code.removedByUser)
     }
+
+    @Test("an app whose connection has to find the next daemon is not suspended before it had 3s for that (L21)")
+    func connection() {
+        for (kinds, suspended) in [(HandledNotices.didEnterBackground, Duration.seconds(3)), ([], .milliseconds(200))] {
+            let harness = Harness()
+            harness.register("photos") { $0.suspendDelay = .milliseconds(200) }
+            harness.launch("photos")
+            harness.handle(.run(harness.run("photos"), .attached(kinds)))
+            harness.background("photos")
+            harness.handle(.recovered)
+            harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true)))
+            harness.advance(suspended - .milliseconds(10))
+            #expect(harness.state("photos") == .background)
+            harness.advance(.milliseconds(20))
+            #expect(harness.state("photos") == .suspended)
+        }
+    }
 }
