@@ -92,7 +92,8 @@ class App:
         return self._register("didEnterBackground", handler)
 
     def on_terminate(self, handler: Handler) -> Handler:
-        """`handler(reason, deadline_seconds)`: the app will be ended; after its return `run()` returns.
+        """`handler(reason, deadline_seconds)`: the app will be ended. Its return is the answer, after which the app may be killed
+        before `run()` returns: an app that ends in front saves its state here.
 
         It is not called if the app is killed while it is suspended: it has saved its state in `on_background`.
         """

@@ -112,12 +112,16 @@ final class Rehearsal {
     /// The end of the app in this step, as an outcome; `nil`: it runs.
     func unexpectedEnd() throws(Failure) -> CertifyOutcome? {
         guard let end = last(.ended) else { return nil }
-        let receipt = try end.receipt.map { (number) throws(Failure) in
-            try client.call("Receipt", [.uint64(number)], as: ReceiptRecord.self)
-        }
+        let receipt = try receipt(of: end)
         let explanation = receipt?.explanation ?? end.message
         let output = receipt?.output.suffix(3).map { "“\($0)”" } ?? []
         return .broken(([Self.withoutStop(explanation)] + output).joined(separator: "; "))
+    }
+
+    func receipt(of end: LifecycleEvent) throws(Failure) -> ReceiptRecord? {
+        try end.receipt.map { (number) throws(Failure) in
+            try client.call("Receipt", [.uint64(number)], as: ReceiptRecord.self)
+        }
     }
 
     static func withoutStop(_ sentence: String) -> String {
