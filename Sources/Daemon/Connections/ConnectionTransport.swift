@@ -22,8 +22,6 @@ final class ConnectionTransport {
 
     /// The most connections of a run.
     static let maximumConnections = 8
-    /// How long the clients of the previous daemon have to connect again, before their notices go as signals.
-    static let reconnectTime = Duration.seconds(3)
     /// How long after a launch events are kept for an app that has not connected yet.
     static let connectTime = Duration.seconds(60)
 
@@ -300,10 +298,11 @@ final class ConnectionTransport {
     /// The processes run again: from now on they can connect.
     func thawed() { awaitClients() }
 
+    /// Notices of clients that do not connect again meanwhile go as signals.
     private func awaitClients() {
         guard !awaited.isEmpty else { return }
         awaitTimer = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.awaitOver() }
-        awaitTimer?.arm(at: loop.now() + Self.reconnectTime)
+        awaitTimer?.arm(at: loop.now() + LifecycleCore.reconnectTime)
     }
 
     /// Clients that have not connected by now get signals, as far as the manifest names any. Those of a frozen process cannot

@@ -58,8 +58,8 @@ extension LifecycleCore {
         repeatOOMClass(index)
     }
 
-    /// How long a connection of the app has to find this daemon.
-    private static let reconnectTime = Duration.seconds(3)
+    /// How long the connections of an app have to find the next daemon.
+    package static let reconnectTime = Duration.seconds(3)
 
     /// Over its connection the app may have begun a task which the dead daemon has not read: it is not suspended before it can
     /// say so again.
