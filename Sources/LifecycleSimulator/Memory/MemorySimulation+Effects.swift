@@ -101,10 +101,10 @@ extension MemorySimulation {
     }
 
     /// What apps and other programs allocate in 100 ms, now or a little before: a core may free memory for it in advance, and sees
-    /// the end of it only at the next reading.
+    /// the end of it only at the next reading. If a run has ended between two readings, it keeps the last rate, for a second at most.
     private var fastestFill: Int { now - peakFill.at <= Self.fillMemory ? max(fill, peakFill.bytes) : fill }
 
-    private static var fillMemory: Microseconds { 200 * .millisecond }
+    private static var fillMemory: Microseconds { .second }
 
     /// Called at each tick.
     mutating func recordFill() {
