@@ -78,6 +78,14 @@ final class FollowedFile {
 
     // MARK: Reading
 
+    /// Whether there is no output at all.
+    var isEmpty: Bool {
+        [path, path + "~1"].allSatisfy { path in
+            var about = stat()
+            return stat(path, &about) != 0 || about.st_size == 0
+        }
+    }
+
     /// - Returns: `nil` if there is no file.
     private static func open(_ path: String) throws(Failure) -> SharedDescriptor? {
         do {

@@ -60,7 +60,7 @@ struct Overview {
                 path.map { "\(escaped($0)) (\(what))" }
             })
         sheet.add("Containment", containment)
-        sheet.add("Apps", counts)
+        sheet.add("Apps", apps.isEmpty ? "none; to add one: \(session.command("init NAME -- COMMAND…"))" : counts)
         let budget = memory.budgetBytes.map { " of a budget of \(formattedSize($0))" } ?? ""
         sheet.add("Memory", "apps use \(formattedSize(memory.appsBytes))\(budget)")
         sheet.add("", "\(shareText(memory.availableBytes, of: memory.totalBytes)) is available")

@@ -78,7 +78,18 @@ extension Session {
             try show("Loaded \(result.apps) \(result.apps == 1 ? "app" : "apps").\n")
         }
         guard !result.errors.isEmpty else { return 0 }
-        let count = result.errors.count
-        throw Failure("\(count) \(count == 1 ? "error" : "errors"); all other manifests were loaded.")
+        let (count, files) = (result.errors.count, Set(result.errors.compactMap(Self.file)).count)
+        let location = files == 0 ? "" : " in \(files) \(files == 1 ? "file" : "files")"
+        let errors = "\(count) \(count == 1 ? "error" : "errors")"
+        throw Failure("\(errors)\(location); all other manifests were loaded.")
+    }
+
+    /// The file of a diagnostic, `FILE:LINE:COLUMN: error: …` or `FILE: error: …`; `nil`: it is about no file.
+    private static func file(of diagnostic: String) -> String? {
+        let parts = diagnostic.split(separator: ":", omittingEmptySubsequences: false)
+        guard let end = parts.firstIndex(of: " error") else { return nil }
+        let path = parts[..<end]
+        let hasPosition = path.count > 2 && path.suffix(2).allSatisfy { UInt($0) != nil }
+        return path.dropLast(hasPosition ? 2 : 0).joined(separator: ":")
     }
 }

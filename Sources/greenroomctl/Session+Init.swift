@@ -12,7 +12,7 @@ extension Session {
         guard let id = AppID(templateName(name) == nil ? name : name + "1") else {
             throw Failure("init: invalid app ID")
         }
-        let text = try manifest(of: id, named: name, Array(operands.dropFirst()))
+        let text = try manifest(of: id, named: name, Array(operands.dropFirst()), Self.typeComment)
         let folders = try manifestFolders()
         let folder = folders.apps
         let path = "\(folder)/\(name).app"
@@ -80,6 +80,14 @@ extension Session {
     }
 
     // MARK: The text
+
+    /// The default is right for every program. What the program itself does is not known here: a wrong `Type=` would let each launch miss
+    /// its deadline.
+    private static let typeComment = """
+        # The launch is complete when the program is executed (simple, the default), sends READY=1 (notify) or listens (listening).
+        #Type=simple
+
+        """
 
     private var verb: String { invocation.verb.rawValue }
 

@@ -34,6 +34,9 @@ extension Session {
             try file.printLast(lines)
             if !isFollowing { try file.printRest() }
         }
+        if !isFollowing, !wantsJSON, screen.isTerminal, !files.isEmpty, files.allSatisfy(\.isEmpty) {
+            try write("Nothing has been written.\n", to: STDERR_FILENO)
+        }
         if let changes, !files.isEmpty { try follow(files, changes) }
         return problems.first?.status ?? (files.count < found.count ? 1 : 0)
     }

@@ -7,13 +7,15 @@ import Systemd
 /// Verbs that show apps.
 extension Session {
     func list() throws(Failure) -> Int32 {
-        let all = try connect().call("List", as: [AppStatus].self)
+        let client = try connect()
+        let all = try client.call("List", as: [AppStatus].self)
         let named = apps.isEmpty ? all : all.filter { app in apps.contains { isMatch(app.id, $0) } }
         let found = ListSelection(invocation.options).selected(named)
         // Without a match a table of all apps would say how to add the first one.
         let isEmpty = found.isEmpty && !all.isEmpty
+        let makeTable = invocation.has(.scenes) ? sceneTable : table
         try wantsJSON
-            ? show(found.json) : show(isEmpty ? "" : invocation.has(.scenes) ? sceneTable(found) : table(found))
+            ? show(found.json) : show(isEmpty ? "" : all.isEmpty ? noApps(client) : makeTable(found))
         for word in apps where !all.contains(where: { isMatch($0.id, word) }) { reportUnmatched(word) }
         if found.isEmpty, !named.isEmpty, screen.isTerminal, !wantsJSON {
             try write("No app is in this state: \(escaped(invocation.options[.state] ?? "")).\n", to: STDERR_FILENO)
@@ -22,14 +24,19 @@ extension Session {
         return 0
     }
 
+    /// How to add the first app, on a terminal. The daemon is asked for its folders.
+    private func noApps(_ client: Client) throws(Failure) -> String {
+        guard screen.isTerminal else { return "" }
+        let info = try client.info()
+        let folder = info.config.map { escaped($0) + "/apps" } ?? "the folder 'apps' of the daemon's configuration"
+        let others = info.vendor.map { " Packages put theirs into \(escaped($0))/apps." } ?? ""
+        let text =
+            "No apps. To add one, run '\(command("init NAME -- COMMAND…"))', or put a manifest into \(folder). Then run "
+            + "'\(command("reload"))'.\(others)"
+        return wrapped(text, to: screen.width ?? 80).joined(separator: "\n") + "\n"
+    }
+
     private func table(_ apps: [AppStatus]) -> String {
-        guard !apps.isEmpty || !screen.isTerminal else {
-            return
-                wrapped(
-                    "No apps. To add one, run '\(command("init NAME -- COMMAND…"))', or put a manifest into the folder 'apps' of "
-                        + "the daemon's configuration. Then run '\(command("reload"))'.", to: screen.width ?? 80
-                ).joined(separator: "\n") + "\n"
-        }
         var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3])
         table.isFull = invocation.has(.full)
         table.rows = apps.map { app in

@@ -67,8 +67,10 @@ extension Session {
         sheet.add("Killed too", receipt.remainingProcesses.map { remainingLine($0, receipt.remainingNames) })
         sheet.add("Run time", receipt.wall.timeSpan)
         sheet.add("CPU", receipt.cpu.timeSpan)
+        // An app that ended at once was not measured.
+        let isMeasured = receipt.memoryBytes > 0 || receipt.peakMemoryBytes ?? 0 > 0
         let peak = receipt.peakMemoryBytes.map { " (peak \(formattedSize($0)))" } ?? ""
-        sheet.add("Memory", formattedSize(receipt.memoryBytes) + peak)
+        sheet.add("Memory", isMeasured ? formattedSize(receipt.memoryBytes) + peak : nil)
         sheet.add("Deadline", receipt.deadline.map(deadlineLine))
         sheet.add("Candidates", candidateLines(receipt))
         sheet.add("Output", lastLines(before: receipt))

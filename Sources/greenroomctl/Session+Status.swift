@@ -51,8 +51,8 @@ extension Session {
         sheet.add("Wakes", wakeLines(app))
         sheet.add("Throttled", app.throttle.map(throttleLine), .yellow)
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
-        // The same time may already be shown as the deadline.
-        if app.deadline?.what != "backgroundTime" {
+        // The same time may already be shown as the deadline. Of a suspended app it does not run out.
+        if app.deadline?.what != "backgroundTime", app.state != "suspended" {
             sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
         }
         if let used = app.backgroundTimeLastHour, used >= .seconds(1) {

@@ -25,7 +25,7 @@ extension Session {
             let entries = try entries(client)
             if wantsJSON { return try showJSON(entries) }
             guard !entries.isEmpty else {
-                try show("No app runs that could be shown.")
+                try show("No app runs that could be shown.\n")
                 return 0
             }
             try show(table(entries))

@@ -67,6 +67,9 @@ struct ExplainTests {
                 "Cannot watch 1 socket: operation not permitted.", "Its next timer wakes it in 1min 30s.",
                 "It runs for a moment in 20s.", "Its ticks of 500ms do not run while it is suspended.",
             ])
+        // The time does not run out meanwhile.
+        let idle = Records.make(Records.idleWorker) { $0.backgroundTimeRemaining = .seconds(12) }
+        #expect(try lines(idle, "Background").isEmpty)
         #expect(try lines(Records.mail, "Launch") == ["Only a request launches it."])
         let waiting = Records.make(Records.mail) {
             $0.launchWaiting = .seconds(4)

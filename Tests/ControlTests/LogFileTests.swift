@@ -32,6 +32,8 @@ struct LogFileTests {
         try files.write("a~1", "1\n2\n3\n")
         try files.write("a", "4\n5\n6 without an end")
         #expect(try daemon.run("log", "a").output == "1\n2\n3\n4\n5\n6 without an end\n")
+        #expect(try daemon.run("log", "none", terminal: true).output == "Nothing has been written.\r\n")
+        #expect(try daemon.run("log", "none").errors == "")
         for (count, output) in [(0, ""), (1, "6 without an end\n"), (3, "4\n5\n6 without an end\n")] {
             #expect(try daemon.run("log", "a", "-n", "\(count)").output == output)
         }

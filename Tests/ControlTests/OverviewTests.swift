@@ -93,7 +93,7 @@ struct OverviewTests {
             text.hasSuffix("             10 more; 'greenroomctl --runtime \(daemon.runtime) status --json' has all\n"))
     }
 
-    @Test("a daemon without apps and problems says so, and one of an older version has fewer lines")
+    @Test("a daemon without apps and problems says so, and how to add an app; one of an older version has fewer lines")
     func quiet() throws {
         let memory = Records.make(Records.memory) { ($0.level, $0.budgetBytes) = ("normal", nil) }
         #expect(try daemon([], memory).run("status").output.hasSuffix("   Problems: none\n"))
@@ -105,7 +105,7 @@ struct OverviewTests {
             try old.run("status").output == """
                 ● greenroomd 0.1.0
                 Containment: cgroup v2
-                       Apps: none
+                       Apps: none; to add one: greenroomctl --runtime \(old.runtime) init NAME -- COMMAND…
                      Memory: apps use 1.0G
                              2.0G of 8.0G (25%) is available
                    Problems: none

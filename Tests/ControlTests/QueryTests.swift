@@ -41,10 +41,13 @@ struct QueryTests {
         #expect(apps[0]["tasks"] == .array([]))
     }
 
-    @Test("without apps, JSON is an empty array and a pipe receives nothing")
+    @Test("without apps, JSON is an empty array, a pipe receives nothing, and a terminal how to add one and where")
     func noApps() throws {
         let daemon = try FakeDaemon()
         daemon.answer("List", [AppStatus]())
+        let shown = try daemon.run("list", environment: ["TERM=dumb", "COLUMNS=500"], terminal: true).output
+        #expect(shown.contains("or put a manifest into \(daemon.runtime)/config/apps. Then run"), "\(shown)")
+        #expect(shown.contains("/usr/lib/greenroom/apps"), "\(shown)")
         #expect(try daemon.run("list", "--json").output == "[]\n")
         #expect(try daemon.run("list").output == "")
     }

@@ -153,7 +153,17 @@ struct RequestTests {
                 Loaded 2 apps.
 
                 """)
-        #expect(outcome.errors == "greenroomctl: 1 error; all other manifests were loaded.\n")
+        #expect(outcome.errors == "greenroomctl: 1 error in 1 file; all other manifests were\nloaded.\n")
+        // A file can have several errors, and an error can be about no file.
+        let more = Records.make(result) {
+            $0.errors += ["/etc/a.app:3:1: error: unknown key", "/etc/b:1:1.app: error: missing key"]
+        }
+        daemon.answer("Reload", more)
+        #expect(
+            try daemon.run("reload").errors
+                == "greenroomctl: 3 errors in 2 files; all other manifests were loaded.\n")
+        daemon.answer("Reload", Records.make(result) { $0.errors = ["error: the manifests were not read again"] })
+        #expect(try daemon.run("reload").errors == "greenroomctl: 1 error; all other manifests were loaded.\n")
     }
 
     @Test("a daemon that dies during the call and is not replaced is reported")

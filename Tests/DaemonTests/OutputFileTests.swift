@@ -38,10 +38,15 @@ struct OutputFileTests {
         #expect(file.st_mode == S_IFREG | 0o600 && file.st_uid == (geteuid() == 0 ? 65_534 : geteuid()))
         #expect(about(daemon.state + "/output").st_mode == S_IFDIR | 0o700)
         #expect(!TestDaemon.text(of: daemon.root + "/log").contains("two"))
-        // The next run adds to it.
+        // The next run adds to it, after a line that says when and why it was launched, and how the one before ended.
         _ = try daemon.terminate("b")
-        _ = try daemon.launch("b")
-        try daemon.eventually("both lines are there") { text(daemon, "b") == "other\nother\n" }
+        _ = try daemon.launch("b", background: true)
+        try daemon.eventually("both lines are there") { text(daemon, "b").hasSuffix("--\nother\n") }
+        let lines = text(daemon, "b").split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count == 5 && lines[0] == "other" && lines[1] == "", "\(lines)")
+        #expect(lines[2].hasPrefix("-- 20"))
+        #expect(lines[2].contains(": launched (user). Last end: Terminated on request: "))
+        #expect(lines[2].hasSuffix(" (receipt 1) --"))
     }
 
     @Test(
@@ -117,7 +122,10 @@ struct OutputFileTests {
         _ = try next.terminate("a")
         removeTree(root + "/done")
         _ = try next.launch("a")
-        try next.eventually("it has written to a new file") { about(path).st_size == 3_388_895 }
+        try next.eventually("it has written to a new file, after the line about the run before") {
+            let text = TestDaemon.text(of: path)
+            return text.hasPrefix("-- ") && text.drop { $0 != "\n" }.utf8.count == 3_388_896
+        }
         #expect(about(path + "~1").st_size == 3_388_900)
     }
 
@@ -137,7 +145,7 @@ struct OutputFileTests {
         if geteuid() == 0 { chown(folder, 65_534, 65_534) }
         let daemon = try TestDaemon(["a": app("echo mine; exec sleep 1000")], root: root)
         _ = try daemon.launch("a")
-        try daemon.eventually("it has written") { text(daemon, "a") == "mine\n" }
+        try daemon.eventually("it has written") { text(daemon, "a").hasSuffix("mine\n") }
         #expect(TestDaemon.text(of: victim) == "precious")
         #expect(about(folder + "/a").st_mode == S_IFREG | 0o600 && about(folder + "/a").st_nlink == 1)
         #expect(about(folder).st_uid == geteuid() && about(folder).st_mode == S_IFDIR | 0o700)

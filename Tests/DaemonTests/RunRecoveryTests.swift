@@ -90,12 +90,14 @@ struct RunRecoveryTests {
         try daemon.eventually("the process that it left behind has ended") { !isAlive(child) }
     }
 
-    @Test("a stop of the daemon terminates commands, and their status is passed on (L54, L46)")
+    @Test("a stop of the daemon terminates commands, their status is passed on, and no socket is left (L54, L46)")
     func stopped() throws {
         let daemon = try TestDaemon()
         let client = try Self.start(daemon, "kept")
+        #expect(exists(at: daemon.runtime + "/relay"))
         #expect(daemon.stop() == .exited(0))
         #expect(try client.end() == .exited(128 + SIGTERM))
+        #expect(!exists(at: daemon.runtime + "/relay") && !exists(at: daemon.runtime + "/bus"))
     }
 
     @Test("a client of the socket that is no relay harms neither the daemon nor other processes (L54)")

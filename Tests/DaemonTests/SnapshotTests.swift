@@ -93,6 +93,27 @@ struct SnapshotTests {
         #expect(next.text == "1 message" && next.type == "text/plain" && next.time >= first.time)
     }
 
+    @Test("an answer to a question that a later one has displaced comes late, which is no warning (L18)")
+    func displaced() throws {
+        let stage = try SelfStage("BackgroundModes=push\n")
+        let client = try stage.active(Self.kinds)
+        try stage.request("Background")
+        try client.answer(client.next().serial)
+        let first = try client.next()
+        #expect(first.kind == "takeSnapshot")
+        #expect(try client.next().kind == "willSuspend")
+        // Its handler of pushes takes longer than the daemon waits for a snapshot.
+        try stage.request("Push", "mail", [.string("1 message")])
+        try client.answer(client.next().serial, [("result", .string("new-data"))])
+        let second = try client.next()
+        #expect(second.kind == "takeSnapshot")
+        let failure = client.failure("Answer", [.uint64(first.serial), .dictionary([])])
+        #expect(failure?.name == "NotOpen" && failure?.sentence.contains("it was answered, or is over") == true)
+        try client.answer(second.serial)
+        #expect(try stage.daemon.status("mail")["lastWarning"] == nil)
+        #expect(!TestDaemon.text(of: stage.daemon.root + "/log").contains("Answer was refused"))
+    }
+
     @Test("an app that never gives it is suspended all the same, and what comes late is kept (L18)")
     func silent() throws {
         let stage = try SelfStage()

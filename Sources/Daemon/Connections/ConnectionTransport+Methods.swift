@@ -73,10 +73,7 @@ extension ConnectionTransport {
 
     func answer(_ call: MethodCall) throws(BusError) {
         let (serial, options) = (call.arguments[0].uintValue ?? 0, call.arguments[1])
-        guard let event = queue.open(serial) else {
-            throw refuse(
-                .notOpen, call, "no event \(serial) waits for an answer; it was answered, or is over, or never came")
-        }
+        guard let event = queue.open(serial) else { throw whyNotOpen(serial, call) }
         let outcome: RunEvent
         if let wake = event.wake {
             guard let name = options["result"]?.stringValue, let result = WakeResult(rawValue: name) else {
@@ -103,6 +100,20 @@ extension ConnectionTransport {
             run.removeEventFile(kind: kind, payload: payload, id: id)
         }
         call.reply()
+    }
+
+    /// An answer can come late through no fault of the app: another process was first, a library repeats what it sent before a
+    /// restart of the daemon, or a later event has displaced this one. That is no warning, which an answer to what never came is.
+    private func whyNotOpen(_ serial: UInt64, _ call: MethodCall) -> BusError {
+        // The first serial is the launch.
+        guard serial > 1, serial <= queue.lastSerial, !queue.events.contains(where: { $0.serial == serial }) else {
+            return refuse(.notOpen, call, "no event \(serial) waits for an answer; it needs none, or never came")
+        }
+        context.journal.log(
+            .debug, MessageID.bus, app: run.app,
+            "the event \(serial) was answered late: it waits for no answer any more")
+        return ControlNames.Failure.notOpen.error(
+            "\(call.member) was refused: no event \(serial) waits for an answer; it was answered, or is over.")
     }
 
     // MARK: Tasks

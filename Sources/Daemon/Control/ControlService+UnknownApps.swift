@@ -17,7 +17,7 @@ extension ControlService {
         if library.isMasked(id) { return "App '\(name)' is masked by an empty manifest or a link to /dev/null." }
         if let template = id.template { return whyNoInstance(name, template) }
         if library.hasTemplate(name) { return isTemplate(name) }
-        return "There is no app '\(name)'.\(suggestion(name))"
+        return "There is no app '\(name)'" + whereOrWhich(name)
     }
 
     private func whyNoInstance(_ name: String, _ template: String) -> String {
@@ -29,10 +29,15 @@ extension ControlService {
             return "There is no template '\(template)@' yet: \(path) was created after the manifests were read. "
                 + "Run 'greenroomctl reload'."
         }
-        return "There is no app '\(name)' and no template '\(template)@'.\(suggestion(name))"
+        return "There is no app '\(name)' and no template '\(template)@'" + whereOrWhich(name)
     }
 
-    private func suggestion(_ name: String) -> String { library.nearest(name).map { " Did you mean '\($0)'?" } ?? "" }
+    /// The end of a sentence that a name is unknown: a similar name; without one, where manifests are looked for.
+    private func whereOrWhich(_ name: String) -> String {
+        if let similar = library.nearest(name) { return ". Did you mean '\(similar)'?" }
+        let folders = [context.folders.config, context.folders.vendor].map { $0 + "/apps" }
+        return " in \(folders.joined(separator: " or "))."
+    }
 
     private func isTemplate(_ template: String) -> String {
         "'\(template)@' is a template; name an instance of it, such as '\(template)@1'."
@@ -41,7 +46,7 @@ extension ControlService {
     private func whyInvalid(_ name: String) -> String {
         if let template = templateName(name) {
             return library.hasTemplate(template)
-                ? isTemplate(template) : "There is no template '\(name)'.\(suggestion(name))"
+                ? isTemplate(template) : "There is no template '\(name)'" + whereOrWhich(name)
         }
         let shown = "'\(name.prefix(64))\(name.count > 64 ? "…" : "")'"
         let length = name.utf8.count

@@ -97,6 +97,7 @@ extension Program: DaemonControl {
         }
         if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
+        relays.close()
         context.store.remove(RecoveredDescriptors.controlSocket)
         context.sockets.closeAll()
         context.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))

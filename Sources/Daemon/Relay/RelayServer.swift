@@ -63,6 +63,13 @@ final class RelayServer {
         }
     }
 
+    /// Removes the socket at the end of a daemon that has ended all commands. Relays of commands that run look for the next daemon there.
+    func close() {
+        guard socket != nil, isInPlace else { return }
+        (source, socket) = (nil, nil)
+        _ = try? removeFile(at: context.folders.relaySocket)
+    }
+
     /// Whether relays that connect to the path reach this daemon.
     var isInPlace: Bool { socket == nil || file != nil && FileStamp(context.folders.relaySocket) == file }
 

@@ -58,8 +58,12 @@ final class OutputFiles {
     // MARK: Runs
 
     /// Opens the file of an app for the output of a new run.
-    /// - Parameter owner: the user of the app, which owns the file: a program can open /dev/stdout again. `nil`: the daemon's.
-    func open(for run: RunID, of app: AppID, owner: Owner?) throws(SystemError) -> Descriptor {
+    /// - Parameters:
+    ///   - owner: the user of the app, which owns the file: a program can open /dev/stdout again. `nil`: the daemon's.
+    ///   - heading: a line before the output of the run, if there is output of an earlier one.
+    func open(
+        for run: RunID, of app: AppID, owner: Owner?, _ heading: String?
+    ) throws(SystemError) -> Descriptor {
         let owner = owner ?? Owner(uid: geteuid(), gid: getegid())
         let file: Descriptor
         do throws(SystemError) {
@@ -70,7 +74,12 @@ final class OutputFiles {
             file = try open(app.name, owner)
         }
         try file.setNonBlocking(false)
-        let start = try file.size(app.name)
+        var start = try file.size(app.name)
+        if let heading, start > 0 || exists(at: older(path(of: app))) {
+            // The last line before it may have no end. Without space for it the output has none either.
+            _ = try? writeAll(Array("\(start > 0 ? "\n" : "")\(heading)\n".utf8), to: file)
+            start = try file.size(app.name)
+        }
         runs[run] = Output(app: app, start: start)
         echo?.follow(run, of: app, from: start)
         return file

@@ -37,7 +37,9 @@ extension RunController {
     var forkingObstacle: String? {
         guard manifest.policy.readiness == .forked, context.events.isLaunching(id) else { return nil }
         guard forking != nil else {
-            return process == nil ? nil : "its first process has not exited (Type=forking)"
+            let sentence =
+                "its first process has not exited (Type=forking): set Type=exec if it stays in the foreground"
+            return process == nil ? nil : sentence
         }
         guard process == nil, case .problem(let problem) = readPIDFile() else { return nil }
         return problem

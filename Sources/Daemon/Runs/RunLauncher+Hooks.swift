@@ -26,7 +26,7 @@ extension RunLauncher {
         let current = context.manifests[run.app]?.value ?? manifest
         return (current.hooks[hook.kind] ?? []).map { command in
             var request = makeRequest(manifest, command.words(in: environment), user, environment, run.enclosure)
-            setOutput(of: &request, manifest, run.id, user?.owner)
+            setOutput(of: &request, manifest, run.id, nil, user?.owner)
             // From the start of the file it would overwrite what the app has written.
             request.outputFile?.appends = true
             request.errorFile?.appends = true

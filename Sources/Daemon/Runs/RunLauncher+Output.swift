@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import LifecycleCore
 import Linux
@@ -10,14 +11,17 @@ import Systemd
 extension RunLauncher {
     /// - Parameters:
     ///   - run: the new run of the app.
+    ///   - reason: of its launch; `nil`: the process is none of the app's program, and adds to the output of the run.
     ///   - owner: the user that the app runs as; `nil`: the daemon's.
-    func setOutput(of request: inout SpawnRequest, _ manifest: AppManifest, _ run: RunID, _ owner: Owner?) {
+    func setOutput(
+        of request: inout SpawnRequest, _ manifest: AppManifest, _ run: RunID, _ reason: LaunchReason?, _ owner: Owner?
+    ) {
         let app = manifest.id
-        func journalOrFile() -> SharedDescriptor? { journalStream(app) ?? ownFile(app, run, owner) }
+        func journalOrFile() -> SharedDescriptor? { journalStream(app) ?? ownFile(app, run, reason, owner) }
         let output = manifest.standardOutput
         switch output {
         case .journal: request.standardOutput = journalOrFile()
-        case .inherit: request.standardOutput = inherited(app, run, owner)
+        case .inherit: request.standardOutput = inherited(app, run, reason, owner)
         case .null: break
         case .file(let path): request.outputFile = OutputFile(path, appends: false)
         case .append(let path): request.outputFile = OutputFile(path, appends: true)
@@ -47,7 +51,7 @@ extension RunLauncher {
 
     /// The daemon's standard error, opened again, so that output reaches it without the daemon; the file of the app if that is
     /// impossible (a socket, a terminal of another user). `nil`: to /dev/null.
-    private func inherited(_ app: AppID, _ run: RunID, _ owner: Owner?) -> SharedDescriptor? {
+    private func inherited(_ app: AppID, _ run: RunID, _ reason: LaunchReason?, _ owner: Owner?) -> SharedDescriptor? {
         do throws(SystemError) {
             // A pipe without a reader fails with ENXIO instead of blocking.
             let flags = O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK
@@ -55,19 +59,26 @@ extension RunLauncher {
             try own.setNonBlocking(false)
             return SharedDescriptor(own)
         } catch {
-            guard let file = ownFile(app, run, owner) else { return nil }
+            guard let file = ownFile(app, run, reason, owner) else { return nil }
             context.journal.logWarning("its output goes to \(context.output.path(of: app)): \(error)", app: app)
             return file
         }
     }
 
-    private func ownFile(_ app: AppID, _ run: RunID, _ owner: Owner?) -> SharedDescriptor? {
+    private func ownFile(_ app: AppID, _ run: RunID, _ reason: LaunchReason?, _ owner: Owner?) -> SharedDescriptor? {
         do {
             if let file = try context.output.openAgain(for: run) { return SharedDescriptor(file) }
-            return SharedDescriptor(try context.output.open(for: run, of: app, owner: owner))
+            let heading = reason.map { self.heading(app, $0) }
+            return SharedDescriptor(try context.output.open(for: run, of: app, owner: owner, heading))
         } catch {
             context.journal.logWarning("its output is dropped: \(error)", app: app)
             return nil
         }
+    }
+
+    /// The line before the output of a new run: `-- 2026-11-29 12:53:47: launched (push). Last end: Exited with status 3. (receipt 4) --`
+    private func heading(_ app: AppID, _ reason: LaunchReason) -> String {
+        let end = context.receipts.last(of: app).map { " Last end: \($0.explanation) (receipt \($0.id))" } ?? ""
+        return "-- \(Timestamp.now().local("%F %T")): launched (\(reason.rawValue)).\(end) --"
     }
 }

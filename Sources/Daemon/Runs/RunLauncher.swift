@@ -93,7 +93,7 @@ final class RunLauncher {
         var request = makeRequest(manifest, manifest.command(entries), user, entries, enclosure)
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
         request.passedDescriptors = sockets + context.stored.passed(to: app)
-        setOutput(of: &request, manifest, id, user?.owner)
+        setOutput(of: &request, manifest, id, launch.reason, user?.owner)
         request.programDigest = try step(Stage.digest) { try digest(manifest) }
         do {
             try run.start(request)

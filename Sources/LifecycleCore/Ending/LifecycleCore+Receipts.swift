@@ -257,7 +257,7 @@ extension Receipt.DeadlineUse {
         hiddenSockets.map { "; whether it listens could not be seen (Type=listening): \($0.phrase)" } ?? ""
     }
 
-    /// The condition of a launch that was not met.
+    /// What was awaited.
     fileprivate var unmet: String { obstacle.map { "; \($0)" } ?? "" }
 
     /// The time that the app had, in words.
@@ -276,6 +276,19 @@ extension Receipt.DeadlineUse {
         case .watchdog where allowed == .zero: "reported an internal error (WATCHDOG=trigger)"
         case .watchdog: "sent no heartbeat (WATCHDOG=1) for \(allowed.timeSpan)"
         case .thaw: "did not run again within \(allowed.timeSpan) of its thaw"
+        }
+    }
+}
+
+extension AppPolicy.Readiness {
+    /// What a launch that missed its deadline was awaiting, as the end of a sentence; `nil`: the daemon names it (`Inspection.obstacle`).
+    var awaited: String? {
+        switch self {
+        case .executed: "its program has not been executed"
+        case .notified: "it sent no READY=1 (Type=notify): set Type=exec or Type=listening if it never does"
+        case .forked: nil
+        case .listening:
+            "none of its processes listens on a TCP or Unix stream socket (Type=listening): set Type=exec if it never does"
         }
     }
 }

@@ -42,7 +42,7 @@ package struct Receipt: Hashable, Sendable {
         package var credited: Duration
         /// Of a launch with `Type=listening`: what could not be examined, so that the daemon may have missed that it listens.
         package var hiddenSockets: HiddenSockets?
-        /// Of a launch: what it waited for (`Inspection.obstacle`).
+        /// Of a launch or background deadline: what was awaited, as the end of a sentence.
         package var obstacle: String?
 
         package init(

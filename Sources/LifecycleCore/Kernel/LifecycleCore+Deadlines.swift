@@ -269,9 +269,10 @@ extension LifecycleCore {
         let missed = Report.deadlineMissed(apps[index].id, deadline.kind, wake: wakeNumber(index, deadline))
         let assertions = self[run: index].assertions
         let execution = apps[index].execution
+        let awaited = awaited(index, deadline.kind, obstacle)
         remove(index, deadline)
         var use = deadlineUse(index, deadline, cpu: cpu, now)
-        if deadline.kind == .launch { use.obstacle = obstacle }
+        use.obstacle = awaited
         switch deadline.kind {
         case .launch, .background, .watchdog, .thaw:
             kill(index, .missedDeadline(use), .missedDeadline, reporting: missed, now)
@@ -283,6 +284,22 @@ extension LifecycleCore {
         case .terminate:
             guard case .terminating(let terminating)? = execution else { return report(missed) }
             kill(index, .terminationIgnored(terminating.cause, use), .missedDeadline, reporting: missed, now)
+        }
+    }
+
+    /// What an app has not done by the end of a launch or background deadline, and the setting for a program that never does it, as the end
+    /// of a sentence.
+    private func awaited(_ index: Int, _ kind: DeadlineKind, _ obstacle: String?) -> String? {
+        switch (kind, apps[index].execution) {
+        case (.launch, .launching(let launching)?):
+            // That its sockets are hidden says more.
+            let isHidden = isAwaitingListener(index) && self[run: index].startUp?.hiddenSockets != nil
+            return isHidden ? nil : obstacle ?? launching.readiness.awaited
+        case (.background, _):
+            return self[run: index].handled.contains(.didEnterBackground)
+                ? "it did not answer didEnterBackground: its handler has not returned"
+                : "it did not answer EnterBackground= with X_GREENROOM_BACKGROUND=1: remove EnterBackground= if it never does"
+        default: return nil
         }
     }
 

@@ -178,9 +178,13 @@ struct LaunchTests {
         #expect(receipt.namespace == .watchdog)
         #expect(receipt.code == 0x8bad_f00d)
         #expect(receipt.state == .launching)
+        let use = try #require(receipt.deadline)
+        #expect(use.what == .launch && use.allowed == .seconds(5) && use.wall == .seconds(5))
+        #expect(use.cpu == .milliseconds(310))
         #expect(
-            receipt.deadline == .init(what: .launch, allowed: .seconds(5), wall: .seconds(5), cpu: .milliseconds(310)))
-        #expect(receipt.explanation == "Killed: exceeded its launch deadline (5s); it used 310ms of CPU time.")
+            receipt.explanation
+                == "Killed: exceeded its launch deadline (5s); it sent no READY=1 (Type=notify): set Type=exec or Type=listening if it "
+                + "never does; it used 310ms of CPU time.")
         #expect(harness.killed() == ["photos"])
     }
 

@@ -1,9 +1,8 @@
-import Control
 import Glibc
 
 extension Timestamp {
     /// The local time, in a format of strftime(3); at most 64 bytes.
-    func local(_ format: String) -> String {
+    package func local(_ format: String) -> String {
         var time = time_t(clamping: microseconds / 1_000_000)
         var parts = tm()
         localtime_r(&time, &parts)
