@@ -63,6 +63,7 @@ extension Line {
         switch work.wait {
         case .unwatchedCall: add(", a call that is not watched")
         case .unreadable: add(", unreadable")
+        case .request: add(", a request without an answer")
         case .short: add(", a short wait")
         case nil: break
         }

@@ -23,7 +23,7 @@ package struct RunSettings: Hashable, Sendable {
             "Lifecycle",
             [
                 "IdleSec", "IdleCPU", "KeepAwake", "RequestSec", "PulseSec", "Timers", "Suspend", "ReclaimOnSuspend",
-                "TerminateDeadlineSec",
+                "TerminateDeadlineSec", "TerminateSuspended", "UnloadAfterSec",
                 "BackgroundCPU", "BackgroundCPULimit", "BackgroundCPUSec",
             ]
         ),

@@ -51,7 +51,11 @@ ssize_t relay_receive(int socket_, char *message, size_t size, int descriptors[2
     } control;
     struct iovec part = {message, size};
     struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
-    ssize_t length = recvmsg(socket_, &header, MSG_CMSG_CLOEXEC);
+    ssize_t length;
+    // A daemon that has closed the connection without reading all of it may have sent something before: the error comes first, and once.
+    do
+        length = recvmsg(socket_, &header, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == ECONNRESET);
     if (length < 0)
         return errno == EAGAIN || errno == EINTR ? -1 : 0;
     int received[2] = {-1, -1};

@@ -83,27 +83,28 @@ static bool start_child(struct relay *relay, struct group *group, int go[2]) {
         setpgid(0, 0);
     close(go[1]);
     char byte;
-    if (read(go[0], &byte, 1) != 1)
+    if (read(go[0], &byte, 1) != 1 || (relay->protocol && !protocol_enter()))
         _exit(FAILED);
     _exit(execute(relay));
 }
 
-/// Ends the child, which has not executed the command.
+/// Ends the child, which has not executed the command, and leaves the daemon.
 static void drop_child(struct relay *relay, int go[2]) {
     close(go[1]);
     waitpid(relay->child, NULL, 0);
     close(relay->process);
     close(relay->socket);
+    relay->child = relay->process = relay->socket = -1;
 }
 
 /// Asks the daemon to take the command over: words, each with a NUL.
-static bool introduce(struct relay *relay, const char *name, char **settings, int count) {
+static bool introduce(struct relay *relay) {
     char message[RELAY_LONGEST];
     size_t length = 0;
     const char *command = strrchr(relay->command[0], '/') ? strrchr(relay->command[0], '/') + 1 : relay->command[0];
-    const char *words[] = {"run", relay->terminal < 0 ? "" : "terminal", name, command};
-    for (int i = 0; i < 4 + count; i++) {
-        const char *word = i < 4 ? words[i] : settings[i - 4];
+    const char *words[] = {"run", relay->terminal < 0 ? "" : "terminal", relay->name, command};
+    for (int i = 0; i < 4 + relay->setting_count; i++) {
+        const char *word = i < 4 ? words[i] : relay->settings[i - 4];
         size_t size = strlen(word) + 1;
         if (length + size > sizeof message)
             return false;
@@ -126,24 +127,29 @@ static char await_answer(struct relay *relay, char *message, size_t size, int de
     return message[0];
 }
 
-/// Closes the standard streams: a copy of the command's would hide from others that it has closed its own.
-static void leave_streams(void) {
+/// Closes the standard streams: a copy of the command's would hide from others that it has closed its own. For a command that is
+/// started again, standard error stays.
+static void leave_streams(const struct relay *relay) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (relay->protocol ? 2 : 3); i++)
         if (null < 0 || dup3(null, i, O_CLOEXEC) < 0)
             close(i);
     if (null > 2)
         close(null);
 }
 
+/// How an attempt to start the command with the daemon ended.
+enum outcome { STARTED, WITHOUT_DAEMON, NOT_STARTED };
+
 /// Starts the command in the group that the daemon has made for it.
-static int run_in(struct relay *relay, struct group *group) {
+/// - Parameter problem: a sentence; nil: none is to be said.
+static enum outcome start_in(struct relay *relay, struct group *group, const char **problem) {
     int go[2], controls[2];
     char answer[RELAY_LONGEST];
     setenv(RELAY_MARK, "1", 1);
     if (!start_child(relay, group, go)) {
         say("cannot start a process", strerror(errno));
-        return FAILED;
+        return NOT_STARTED;
     }
     bool is_taken = relay_send(relay->socket, "P", 1, relay->process)
         && await_answer(relay, answer, sizeof answer, controls) == 'M' && controls[0] >= 0 && controls[1] >= 0;
@@ -152,56 +158,112 @@ static int run_in(struct relay *relay, struct group *group) {
         bool has_ended = waitpid(relay->child, NULL, WNOHANG) == relay->child;
         drop_child(relay, go);
         unsetenv(RELAY_MARK);
-        return execute_directly(
-            relay, has_ended ? "it may not enter the control groups of greenroomd" : "greenroomd does not answer");
+        *problem = has_ended ? "it may not enter the control groups of greenroomd" : "greenroomd does not answer";
+        return WITHOUT_DAEMON;
     }
     relay->freezer = controls[0];
     relay->killer = controls[1];
-    relay->parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
+    if (relay->protocol == MODEL_CONTEXT)
+        relay_send(relay->socket, "L", 1, -1);
     if (write(go[1], "", 1) != 1) {
         drop_child(relay, go);
         say("cannot start the command", strerror(errno));
-        return FAILED;
+        return NOT_STARTED;
     }
     close(go[1]);
-    leave_streams();
+    return STARTED;
+}
+
+/// Asks the daemon for a group, and starts the command in it.
+static enum outcome start_with_daemon(struct relay *relay, char answer[RELAY_LONGEST], const char **problem) {
+    int descriptors[2];
+    *problem = "greenroomd does not answer";
+    if (!introduce(relay)) {
+        *problem = "its settings are too long";
+        return WITHOUT_DAEMON;
+    }
+    switch (await_answer(relay, answer, RELAY_LONGEST, descriptors)) {
+    case 'G':
+        if (descriptors[0] < 0 || descriptors[1] < 0 || strlen(answer) > sizeof relay->run)
+            return WITHOUT_DAEMON;
+        strcpy(relay->run, answer + 1);
+        return start_in(relay, &(struct group){descriptors[0], descriptors[1]}, problem);
+    case 'R': *problem = answer + 1; return WITHOUT_DAEMON;
+    case 'E': say("not started", answer + 1); return NOT_STARTED;
+    default: return WITHOUT_DAEMON;
+    }
+}
+
+static void connect_to_daemon(struct relay *relay) {
+    for (int n = 0; n < relay->socket_count && relay->socket < 0; n++) {
+        relay->path = relay->sockets[n];
+        relay->socket = relay_connect(relay->path);
+    }
+}
+
+static int run(struct relay *relay) {
+    relay->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    if (relay->protocol && !protocol_begin(relay->protocol)) {
+        say("cannot pass its streams on", strerror(errno));
+        return FAILED;
+    }
+    char answer[RELAY_LONGEST];
+    const char *problem;
+    switch (start_with_daemon(relay, answer, &problem)) {
+    case STARTED: break;
+    case WITHOUT_DAEMON: return execute_directly(relay, problem);
+    case NOT_STARTED: return FAILED;
+    }
+    relay->parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
+    if (relay->protocol)
+        protocol_started();
+    leave_streams(relay);
     return relay_wait(relay);
 }
 
-static int run(struct relay *relay, const char *name, char **settings, int count) {
-    relay->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+bool relay_start_again(struct relay *relay) {
     char answer[RELAY_LONGEST];
-    int descriptors[2];
-    if (!introduce(relay, name, settings, count))
-        return execute_directly(relay, "its settings are too long");
-    switch (await_answer(relay, answer, sizeof answer, descriptors)) {
-    case 'G':
-        if (descriptors[0] < 0 || descriptors[1] < 0 || strlen(answer) > sizeof relay->run)
-            break;
-        strcpy(relay->run, answer + 1);
-        return run_in(relay, &(struct group){descriptors[0], descriptors[1]});
-    case 'R': return execute_directly(relay, answer + 1);
-    case 'E': say("not started", answer + 1); return FAILED;
-    default: break;
+    const char *problem = "no greenroomd takes commands";
+    relay->run[0] = 0;
+    connect_to_daemon(relay);
+    enum outcome outcome = relay->socket < 0 ? WITHOUT_DAEMON : start_with_daemon(relay, answer, &problem);
+    if (outcome == WITHOUT_DAEMON) {
+        relay->run[0] = 0;
+        if (!relay->quiet)
+            dprintf(STDERR_FILENO, "greenroomctl: run: started again without greenroomd, it does not sleep: %s\n", problem);
+        relay->child = fork();
+        if (relay->child == 0)
+            _exit(protocol_enter() ? execute(relay) : FAILED);
+        relay->process = relay->child < 0 ? -1 : (int)syscall(SYS_pidfd_open, relay->child, 0);
     }
-    return execute_directly(relay, "greenroomd does not answer");
+    if (outcome == NOT_STARTED || relay->process < 0)
+        return false;
+    protocol_started();
+    return true;
+}
+
+static enum protocol protocol_of(const char *name) {
+    if (strcmp(name, "mcp") == 0)
+        return MODEL_CONTEXT;
+    return strcmp(name, "jsonrpc") == 0 ? JSON_RPC : NO_PROTOCOL;
 }
 
 int main(int argc, char **argv) {
-    struct relay relay = {
-        .socket = -1, .freezer = -1, .killer = -1, .process = -1, .parent = -1, .hang_up = -1, .signals = -1, .terminal = -1};
-    const char *name = "", *sockets[8];
-    char *settings[64];
-    int found = 0, count = 0, i = 1;
+    static struct relay relay = {
+        .socket = -1, .freezer = -1, .killer = -1, .process = -1, .parent = -1, .hang_up = -1, .signals = -1, .terminal = -1,
+        .name = ""};
+    int i = 1;
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--quiet") == 0)
             relay.quiet = true;
         else if (strcmp(argv[i], "--name") == 0 && i + 1 < argc)
-            name = argv[++i];
-        else if (strcmp(argv[i], "-p") == 0 && i + 1 < argc && count < 64)
-            settings[count++] = argv[++i];
-        else if (argv[i][0] == '/' && found < 8)
-            sockets[found++] = argv[i];
+            relay.name = argv[++i];
+        else if (strcmp(argv[i], "--protocol") == 0 && i + 1 < argc && protocol_of(argv[i + 1]))
+            relay.protocol = protocol_of(argv[++i]);
+        else if (strcmp(argv[i], "-p") == 0 && i + 1 < argc && relay.setting_count < MOST_SETTINGS)
+            relay.settings[relay.setting_count++] = argv[++i];
+        else if (argv[i][0] == '/' && relay.socket_count < MOST_SOCKETS)
+            relay.sockets[relay.socket_count++] = argv[i];
         else
             break;
     }
@@ -222,11 +284,8 @@ int main(int argc, char **argv) {
     // Two of them would freeze each other: the inner one is a process of the outer one's command.
     if (getenv(RELAY_MARK))
         return execute_directly(&relay, "it runs within another 'greenroomctl run'");
-    for (int n = 0; n < found && relay.socket < 0; n++) {
-        relay.path = sockets[n];
-        relay.socket = relay_connect(relay.path);
-    }
+    connect_to_daemon(&relay);
     if (relay.socket < 0)
         return execute_directly(&relay, "no greenroomd takes commands");
-    return run(&relay, name, settings, count);
+    return run(&relay);
 }

@@ -1,20 +1,24 @@
 #pragma once
 
+#include "protocol.h"
+
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 /// The relay of `greenroomctl run` (L54). It starts COMMAND as its child in the caller's context, hands a pidfd to greenroomd, and
-/// waits: for the end of the command, for signals, for its own caller, and for the daemon. No byte of the command passes through it.
+/// waits: for the end of the command, for signals, for its own caller, and for the daemon. Without --protocol= no byte of the command
+/// passes through it.
 ///
-/// Usage: greenroom-run [--quiet] [--name NAME] [-p KEY=VALUE]… SOCKET… -- COMMAND…
+/// Usage: greenroom-run [--quiet] [--name NAME] [--protocol jsonrpc|mcp] [-p KEY=VALUE]… SOCKET… -- COMMAND…
 ///
 /// SOCKET: where a greenroomd may listen; the first that accepts counts.
 /// Exit status: that of the command, 128 + n for signal n; 125: the relay itself failed, 126: the command cannot be executed, 127:
 /// there is no such command.
 
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+enum { MOST_SOCKETS = 8, MOST_SETTINGS = 64 };
 
 /// The mark by which a relay knows that it runs within another one.
 #define RELAY_MARK "GREENROOM_WITHIN_RUN"
@@ -34,8 +38,16 @@ struct relay {
     pid_t child;
     pid_t held;      // the process group of the command that was in the foreground of the terminal before the relay took it
     long retry;      // milliseconds until the next attempt to find a daemon
-    char run[32];    // the number of the run, as the daemon gave it
+    char run[32];    // the number of the run, as the daemon gave it; empty: no daemon has the command
     const char *path; // of the daemon's socket
+    enum protocol protocol;
+    bool is_busy;     // as the daemon knows
+    bool has_verdict; // the daemon has ended the command for its memory, while it slept
+    const char *name;
+    char *settings[MOST_SETTINGS];
+    int setting_count;
+    const char *sockets[MOST_SOCKETS];
+    int socket_count;
     char **command;
     sigset_t inherited;
     bool ignores_children; // SIGCHLD was ignored
@@ -53,5 +65,7 @@ void terminal_take(struct relay *relay);
 /// Makes the command's group the foreground group again.
 void terminal_return(struct relay *relay);
 
+/// Starts the command again, which the daemon had ended: with a daemon if there is one.
+bool relay_start_again(struct relay *relay);
 /// Waits until the command has ended, and returns the exit status of the relay.
 int relay_wait(struct relay *relay);

@@ -15,6 +15,8 @@
 static const long first_retry = 100, longest_retry = 5000;
 /// From SIGTERM to SIGKILL without a daemon, in ms: as long as the daemon waits by default (TerminateDeadlineSec=).
 static const long longest_end = 5000;
+/// How long the daemon has to say that it has ended the command, in ms.
+static const int longest_verdict = 10000;
 
 static void tell(struct relay *relay, const char *message) {
     if (relay->socket >= 0)
@@ -57,7 +59,12 @@ static void daemon_says(struct relay *relay) {
         return;
     switch (length == 0 ? 0 : message[0]) {
     // A daemon knows the run again.
-    case 'M': relay->retry = first_retry; break;
+    case 'M':
+        relay->retry = first_retry;
+        if (relay->protocol == MODEL_CONTEXT)
+            tell(relay, "L");
+        relay->is_busy = false;
+        break;
     case 'F':
         terminal_take(relay);
         break;
@@ -66,6 +73,7 @@ static void daemon_says(struct relay *relay) {
         terminal_return(relay);
         tell(relay, "t");
         break;
+    case 'U': relay->has_verdict = true; break;
     // Also a daemon that does not know the run: then it runs on without one.
     case 0: daemon_gone(relay); break;
     default: break;
@@ -90,6 +98,9 @@ static int end_all(struct relay *relay) {
 static void parent_gone(struct relay *relay) {
     close(relay->parent);
     relay->parent = -1;
+    // The end of the caller's stream is seen by itself.
+    if (relay->protocol)
+        return;
     relay->hang_up = (int)syscall(SYS_pidfd_getfd, relay->process, 0, 0);
     struct stat status;
     if (relay->hang_up >= 0
@@ -110,7 +121,36 @@ static void stop(int number) {
     sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
-/// - Returns: the exit status of the relay; -1: the command has not ended.
+/// Whether the daemon has ended the command, which slept, and it can be started again without a loss.
+static bool is_to_return(struct relay *relay) {
+    while (!relay->has_verdict && relay->socket >= 0) {
+        struct pollfd verdict = {relay->socket, POLLIN, 0};
+        if (poll(&verdict, 1, longest_verdict) <= 0)
+            break;
+        daemon_says(relay);
+    }
+    return relay->has_verdict && protocol_ended();
+}
+
+static void close_end(int *descriptor) {
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+/// Nothing is left of the command.
+static void leave_command(struct relay *relay) {
+    close_end(&relay->socket);
+    close_end(&relay->freezer);
+    close_end(&relay->killer);
+    close_end(&relay->process);
+    relay->child = 0;
+    relay->held = 0;
+    relay->is_busy = relay->has_verdict = false;
+    relay->run[0] = 0;
+}
+
+/// - Returns: the exit status of the relay; -1: the command has not ended, or is started again.
 static int child_changed(struct relay *relay) {
     siginfo_t change;
     for (;;) {
@@ -133,12 +173,21 @@ static int child_changed(struct relay *relay) {
     if (relay->socket < 0 && relay->killer >= 0 && pwrite(relay->killer, "1", 1, 0) < 0)
         relay->killer = -1;
     waitpid(relay->child, NULL, 0);
+    if (relay->protocol == MODEL_CONTEXT && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && is_to_return(relay)) {
+        leave_command(relay);
+        return -1;
+    }
+    if (relay->protocol)
+        protocol_finish(relay->signals);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /// Passes a signal on.
 static void signalled(struct relay *relay, const struct signalfd_siginfo *signal) {
     int number = (int)signal->ssi_signo;
+    // Of its own write(2).
+    if (number == SIGPIPE && signal->ssi_pid == (uint32_t)getpid())
+        return;
     pid_t held = relay->held;
     terminal_return(relay);
     // It may be frozen.
@@ -152,7 +201,45 @@ static void signalled(struct relay *relay, const struct signalfd_siginfo *signal
     }
 }
 
+/// A signal while there is no command.
+static bool ends(int number) {
+    return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+/// - Returns: the exit status of the relay; -1: the command has not ended.
+static int signals_arrived(struct relay *relay) {
+    struct signalfd_siginfo signal;
+    while (read(relay->signals, &signal, sizeof signal) == sizeof signal) {
+        if (signal.ssi_signo == SIGCHLD) {
+            int status = relay->child > 0 ? child_changed(relay) : -1;
+            if (status >= 0)
+                return status;
+        } else if (relay->child > 0) {
+            signalled(relay, &signal);
+        } else if (ends((int)signal.ssi_signo)) {
+            return 128 + (int)signal.ssi_signo;
+        }
+    }
+    return -1;
+}
+
+/// What passes through.
+/// - Returns: the exit status of the relay; -1: the command has not ended.
+static int streams_ready(struct relay *relay, const struct pollfd ready[PROTOCOL_ENDS]) {
+    if (!protocol_step(ready))
+        return 0;
+    if (relay->child <= 0 && protocol_has_input() && !relay_start_again(relay))
+        return FAILED;
+    bool is_busy = protocol_is_busy();
+    if (relay->socket >= 0 && is_busy != relay->is_busy) {
+        relay->is_busy = is_busy;
+        tell(relay, is_busy ? "B" : "I");
+    }
+    return -1;
+}
+
 int relay_wait(struct relay *relay) {
+    enum { SIGNALS, DAEMON, PARENT, HANG_UP, STREAMS };
     sigset_t all;
     sigfillset(&all);
     relay->retry = first_retry;
@@ -160,32 +247,32 @@ int relay_wait(struct relay *relay) {
     if (relay->signals < 0)
         return end_all(relay);
     for (;;) {
-        struct pollfd ready[] = {
-            {relay->signals, POLLIN, 0},
-            {relay->socket, POLLIN, 0},
-            {relay->parent, POLLIN, 0},
-            {relay->hang_up, 0, 0},
+        struct pollfd ready[STREAMS + PROTOCOL_ENDS] = {
+            [SIGNALS] = {relay->signals, POLLIN, 0},
+            [DAEMON] = {relay->socket, POLLIN, 0},
+            [PARENT] = {relay->parent, POLLIN, 0},
+            [HANG_UP] = {relay->hang_up, 0, 0},
         };
-        int count = poll(ready, 4, relay->socket < 0 ? (int)relay->retry : -1);
+        if (relay->protocol)
+            protocol_poll(ready + STREAMS);
+        bool seeks_daemon = relay->socket < 0 && relay->run[0];
+        int count = poll(ready, relay->protocol ? STREAMS + PROTOCOL_ENDS : STREAMS, seeks_daemon ? (int)relay->retry : -1);
         if (count == 0)
             find_daemon(relay);
         if (count <= 0)
             continue;
-        struct signalfd_siginfo signal;
-        while (read(relay->signals, &signal, sizeof signal) == sizeof signal) {
-            if (signal.ssi_signo != SIGCHLD) {
-                signalled(relay, &signal);
-                continue;
-            }
-            int status = child_changed(relay);
-            if (status >= 0)
-                return status;
-        }
-        if (ready[1].revents)
+        int status = signals_arrived(relay);
+        if (status >= 0)
+            return status;
+        if (ready[DAEMON].revents && relay->socket >= 0)
             daemon_says(relay);
-        if (ready[2].revents)
+        if (ready[PARENT].revents)
             parent_gone(relay);
-        if (ready[3].revents & (POLLHUP | POLLERR | POLLNVAL))
+        if (ready[HANG_UP].revents & (POLLHUP | POLLERR | POLLNVAL))
             return end_all(relay);
+        if (relay->protocol)
+            status = streams_ready(relay, ready + STREAMS);
+        if (status >= 0)
+            return status;
     }
 }

@@ -171,6 +171,8 @@ enum Help {
           -p, --property KEY=VALUE
                                   Set a setting of greenroom.app(5), such as IdleSec=1min; the option may be repeated
           --name NAME             Name the app run@NAME instead of run@COMMAND
+          --protocol NAME         What the command reads and writes, jsonrpc or mcp: a request without an answer keeps it
+                                  awake; with mcp it may be ended while it sleeps, and its client's next message starts it again
           --keep                  Create a manifest of the command first, so that it can be launched as the app NAME
           --quiet                 Do not warn if the command is executed without greenroomd
 
@@ -186,6 +188,7 @@ enum Help {
 
     private static var mcpConfigDetails: String {
         """
+          --protocol NAME         Put this option of 'run' into the prefix, too: jsonrpc or mcp
           --remove                Take the prefix out again
 
         FILE is the JSON configuration of an MCP client, such as .mcp.json, ~/.claude.json, mcp.json of Cursor or VS Code, or

@@ -172,6 +172,7 @@ package struct Invocation: Equatable, Sendable {
                 "--setenv: invalid variable '\(escaped(text))'; expected NAME=VALUE, or NAME for a variable of the caller"
         }
         if verb == .run { return RunOptions.problem(self) }
+        if verb == .mcpConfig { return RunProtocol.problem(self) }
         if verb == .certify { return CertifyOptions.problem(self) }
         return options[.property].flatMap(PropertySelection.problem)
     }

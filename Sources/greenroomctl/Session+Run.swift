@@ -11,7 +11,9 @@ extension Session {
         var arguments = [Self.relay]
         if invocation.has(.quiet) { arguments.append("--quiet") }
         if let name = invocation.options[.name] { arguments += ["--name", name] }
-        for setting in invocation.settings { arguments += ["-p", setting] }
+        let chosen = RunProtocol(invocation)
+        if let chosen { arguments += ["--protocol", chosen.rawValue] }
+        for setting in (chosen?.settings ?? []) + invocation.settings { arguments += ["-p", setting] }
         let sockets = sockets()
         arguments += sockets + ["--"] + operands
         // Where no daemon of this user is, there is nothing to be moved for.
@@ -35,6 +37,30 @@ extension Session {
     }
 }
 
+/// What `--protocol=` says of the standard streams of a command (L54).
+enum RunProtocol: String, CaseIterable {
+    case jsonrpc, mcp
+
+    init?(_ invocation: Invocation) {
+        guard let name = invocation.options[.protocol] else { return nil }
+        self.init(rawValue: name)
+    }
+
+    /// What each command has, before the settings of its caller: one that is started again when it is needed is ended while it sleeps.
+    var settings: [String] {
+        switch self {
+        case .jsonrpc: []
+        case .mcp: ["TerminateSuspended=kill", "UnloadAfterSec=1h"]
+        }
+    }
+
+    static func problem(_ invocation: Invocation) -> String? {
+        guard let name = invocation.options[.protocol], Self(rawValue: name) == nil else { return nil }
+        let names = allCases.map(\.rawValue).joined(separator: " or ")
+        return "--protocol: unknown protocol '\(escaped(name))'; expected \(names)"
+    }
+}
+
 /// The options of `run`.
 enum RunOptions {
     /// The exit status if the command was not started, as of env(1) and timeout(1).
@@ -46,9 +72,8 @@ enum RunOptions {
         if let wrong = invocation.settings.first(where: { !$0.contains("=") }) {
             return "--property: invalid setting '\(escaped(wrong))'; expected KEY=VALUE"
         }
-        guard invocation.settings.count <= RunSettings.maximumAssignments else {
-            return "--property: more than \(RunSettings.maximumAssignments) settings"
-        }
-        return nil
+        let maximum = RunSettings.maximumAssignments - (RunProtocol(invocation)?.settings.count ?? 0)
+        guard invocation.settings.count <= maximum else { return "--property: more than \(maximum) settings" }
+        return RunProtocol.problem(invocation)
     }
 }

@@ -54,8 +54,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case .replay: "[FILE…] [--jetsam-order ORDER]"
         case .savings: "[APP…] [--file PATH]"
         case .app: "COMMAND …"
-        case .run: "[-p KEY=VALUE]… [--name NAME] [--keep] [--quiet] -- COMMAND…"
-        case .mcpConfig: "FILE [--remove]"
+        case .run: "[-p KEY=VALUE]… [--name NAME] [--protocol=NAME] [--keep] [--quiet] -- COMMAND…"
+        case .mcpConfig: "FILE [--protocol=NAME] [--remove]"
         }
     }
 
@@ -211,7 +211,7 @@ package enum Option: String, CaseIterable, Sendable {
     case interval, batch, count
     case svg, html, perfetto, file
     case jetsamOrder = "jetsam-order"
-    case name, quiet, keep
+    case name, quiet, keep, `protocol`
     case scene, scenes
     case output
     case junit
@@ -230,7 +230,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
-            .name, .quiet, .keep, .scene, .scenes, .junit:
+            .name, .quiet, .keep, .protocol, .scene, .scenes, .junit:
             nil
         }
     }
@@ -254,6 +254,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .jetsamOrder: "ORDER"
         case .name: "NAME"
         case .scene: "ID"
+        case .protocol: "NAME"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
             .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .keep, .scenes:
             nil
@@ -281,6 +282,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .keep: [.run, .certify]
         case .junit: [.certify]
         case .name, .quiet: [.run]
+        case .protocol: [.run, .mcpConfig]
         case .output: [.snapshot]
         case .value: [.show]
         case .config: [.initialize, .edit, .enable, .disable, .certify]

@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort | --interval | --count | --scene)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort | --interval | --count | --scene | --protocol)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -81,6 +81,10 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'new-data no-data failed' -- "$word")
         return
         ;;
+    --protocol)
+        mapfile -t COMPREPLY < <(compgen -W 'jsonrpc mcp' -- "$word")
+        return
+        ;;
     --url | --lines | -n | --after | --timeout | --answer | --url-scheme | --interval | --count | --scene) return ;;
     esac
     if [[ $word == -* ]]; then
@@ -97,8 +101,8 @@ _greenroomctl() {
         enable | disable) words+=' --now --config' ;;
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
-        run) words+=' --property --name --keep --quiet' ;;
-        mcp-config) words+=' --remove' ;;
+        run) words+=' --property --name --protocol --keep --quiet' ;;
+        mcp-config) words+=' --protocol --remove' ;;
         certify) words+=' --property --junit --keep --config' ;;
         top) words+=' --interval --sort --batch --count' ;;
         plot) words+=' --svg --html --perfetto --since --file' ;;

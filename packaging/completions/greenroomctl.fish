@@ -126,6 +126,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from mcp-config' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from mcp-config' -l remove -d 'Take the prefix out again'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -s p -l property -x -d 'Set a setting of greenroom.app(5)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l name -x -d 'The app is run@NAME'
+complete -c greenroomctl -n '__fish_seen_subcommand_from run mcp-config' -l protocol -x -a 'jsonrpc mcp' -d 'What the command reads and writes'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l keep -d 'Create a manifest first'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -s p -l property -x -d 'A setting of the command: KEY=VALUE'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l junit -r -F -d 'Write the report to this file'

@@ -114,10 +114,13 @@ _greenroomctl() {
                 '--sort=[sort by]:key:(state name memory swapped cpu wakes left)' \
                 '--batch[print a table instead of a screen]' '--count=[print so many tables]:number'
             ;;
-        mcp-config) _arguments $common '--remove[take the prefix out again]' '*:file:_files' ;;
+        mcp-config)
+            _arguments $common '--protocol=[what the servers read and write]:protocol:(jsonrpc mcp)' \
+                '--remove[take the prefix out again]' '*:file:_files'
+            ;;
         run)
             _arguments $common '*'{-p,--property=}'[set a setting of greenroom.app(5)]:KEY=VALUE' '--name=[the app is run@NAME]:name' \
-                '--keep[create a manifest first]' '--quiet[do not warn]' '*::command:_normal'
+                '--protocol=[what the command reads and writes]:protocol:(jsonrpc mcp)' '--keep[create a manifest first]' '--quiet[do not warn]' '*::command:_normal'
             ;;
         receipts)
             _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'

@@ -167,6 +167,7 @@ extension WorkReason {
         case .unwatchedCall: "a thread is in a call whose end cannot be seen while it is frozen"
         case .unreadable: "what a thread waits for cannot be read"
         case .timerSoon: "a timer of it is due within 2s"
+        case .request: "it has not answered a request of its standard input (run --protocol=)"
         }
     }
 }

@@ -61,6 +61,7 @@ final class EffectPerformer: EffectPerforming {
                 try context.receipts.write(receipt) { context.output.lastLines(of: receipt.run) }
             }
             context.output.ended(receipt.run)
+            context.relays?.recorded(receipt)
             context.pendingReceipts.update()
         case .dropRestorationState(let app, let what):
             if what == .everything { runs[app]?.isRemovedByUser = true }

@@ -84,6 +84,12 @@ final class Relay {
         close()
     }
 
+    /// The command has ended. If it slept, and others have its memory now, it may be started again.
+    func end(after receipt: Receipt) {
+        if receipt.state == .suspended, receipt.isForMemory { send("U") }
+        close()
+    }
+
     /// Nothing more is read. The connection ends with this object.
     func close() {
         source = nil

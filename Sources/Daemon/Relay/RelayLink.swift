@@ -19,6 +19,11 @@ final class RelayLink {
     private var processSource: EventSource?
     private var grace: Systemd.Timer?
     private var isGone = false
+    /// A request that the relay has passed to the command has no answer yet (`--protocol=`).
+    private(set) var isBusy = false
+    /// The relay starts the command again if the daemon ends it while it sleeps (`--protocol=mcp`).
+    private var canReturn = false
+    private var receipt: Receipt?
     /// Whether the command is in the group.
     private(set) var isAttached: Bool
     /// A thaw that waits until the relay has returned the terminal.
@@ -65,6 +70,9 @@ final class RelayLink {
         // How the command ended, as wait(2) encodes it.
         case "X": if let status = Int32(text.dropFirst()) { exitStatus = ExitStatus(EndStatus(waitStatus: status)) }
         case "W": wake()
+        case "B": isBusy = true
+        case "I": isBusy = false
+        case "L": canReturn = true
         case "t": returned()
         default: break
         }
@@ -156,4 +164,17 @@ final class RelayLink {
 
     /// The command is killed instead.
     func dropThaw() { thaw = nil }
+
+    // MARK: The end of the command
+
+    /// The receipt of the run is written, which may be before or after its group is empty.
+    func recorded(_ receipt: Receipt) { self.receipt = receipt }
+
+    /// Nothing is left of the command. Its relay learns from the receipt whether to start it again.
+    func ended() {
+        guard canReturn, let connection else { return }
+        connection.begin { _ in }
+        if let receipt { return connection.end(after: receipt) }
+        context.relays?.awaitReceipt(of: run.id, connection)
+    }
 }

@@ -17,6 +17,9 @@ import Systemd
 /// - `again`: a command that the previous daemon had. The answer is `M`.
 /// - `X` with a number: how the command ended, as wait(2) encodes it. `W`: a signal has arrived, so the command is to be thawed.
 /// - `t`: the terminal is returned, as `T` asked for. Before, `F` has said that the command is frozen.
+/// - `L`: the relay can start the command again. After `X` it expects `U`, if the daemon has ended the command for its memory while it
+///   slept, or the end of the connection.
+/// - `B`: a request has no answer; `I`: there is none any more.
 final class RelayServer {
     private unowned let service: ControlService
     private let answers: AnswerTable
@@ -29,6 +32,8 @@ final class RelayServer {
     private var waiting: [Int: Relay] = [:]
     /// Those whose launch the core decides on.
     private var launching: [AppID: Relay] = [:]
+    /// Those whose command has ended and may be started again.
+    private var ended: [RunID: Relay] = [:]
     private var last = 0
 
     /// The name of the template that the commands are instances of. It has no file.
@@ -188,6 +193,16 @@ final class RelayServer {
             link.record.pid == relay.peer.pid, link.record.startTime == relay.startTime
         else { return relay.close() }
         link.connect(relay)
+    }
+
+    func awaitReceipt(of run: RunID, _ relay: Relay) {
+        if ended.count < Self.maximumCommands { ended[run] = relay }
+    }
+
+    /// The receipt says why the command has ended.
+    func recorded(_ receipt: Receipt) {
+        context.runs[receipt.run]?.relay?.recorded(receipt)
+        ended.removeValue(forKey: receipt.run)?.end(after: receipt)
     }
 
     /// Terminates a command whose caller is gone.

@@ -370,6 +370,7 @@ final class RunController {
         removePendingFiles()
         releaseMainProcess()
         releaseHook()
+        relay?.ended()
         relay = nil
         connections.close()
         socket.close()

@@ -241,6 +241,8 @@ final class WorkMeter {
         if run.relay?.isConnected == false {
             work.wait = .unwatchedCall
             work.detail = "its 'greenroomctl run' has not found this daemon yet"
+        } else if run.relay?.isBusy == true {
+            work.wait = .request
         }
         run.send(.workMeasured(work))
     }

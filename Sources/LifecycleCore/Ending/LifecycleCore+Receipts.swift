@@ -22,6 +22,7 @@ extension LifecycleCore {
         receipt.peakMemory = max(receipt.memory, stored.run.peakMemory)
         receipt.remaining = exit.remaining
         receipt.failure = explanation == nil ? verdict.failure : .notLaunched
+        receipt.isForMemory = verdict.isUnloaded || verdict.namespace == .jetsam
         nextReceipt += 1
         return receipt
     }
@@ -59,6 +60,7 @@ private struct Verdict {
     var deadline: Receipt.DeadlineUse?
     var candidates: [Receipt.Candidate] = []
     var failure: Receipt.Failure?
+    var isUnloaded = false
 
     private init(
         _ namespace: Receipt.Namespace, _ code: UInt32, _ explanation: String,
@@ -161,6 +163,7 @@ private struct Verdict {
     /// The end of a run that was killed. `from`: the state that users saw before.
     private init(_ cause: KillCause, from: AppState) {
         self.init(killedBy: cause, from: from)
+        if case .unloaded = cause { isUnloaded = true }
         switch cause {
         case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit,
             .heldLocks, .overProcessorLimit, .usedGPU:

@@ -96,6 +96,8 @@ package struct Receipt: Hashable, Sendable {
     package var remaining: RemainingProcesses?
     /// `nil`: it ended as it should, or as it was asked to, or for another's sake.
     package var failure: Failure?
+    /// It was killed so that others have its memory.
+    package var isForMemory = false
 
     package static let maximumCandidates = 5
 

@@ -213,7 +213,7 @@ extension LifecycleCore {
     private func isAtWorkWhileFrozen(_ index: Int, _ work: RunWork) -> Bool {
         let isHinted = self[run: index].idleHint != nil
         switch work.wait {
-        case .unwatchedCall, .unreadable: return true
+        case .unwatchedCall, .unreadable, .request: return true
         case .short: return !isHinted
         case nil: return work.isRunnable && !isHinted && apps[index].policy.keepAwake.contains(.cpu)
         }
@@ -352,6 +352,7 @@ extension WorkLook {
         switch work.wait {
         case .unwatchedCall: return .unwatchedCall
         case .unreadable: return .unreadable
+        case .request: return .request
         case .short, nil: break
         }
         if hint == nil, let before, policy.keepAwake.contains(.cpu) {

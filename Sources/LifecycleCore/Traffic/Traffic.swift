@@ -136,6 +136,8 @@ package struct RunWork: Hashable, Sendable {
         case unreadable
         /// It waits for less than 5 s, which it has not done for long enough to be a tick.
         case short
+        /// It has not answered a request of its standard input (`run --protocol=`).
+        case request
     }
     /// The most bytes of `detail`.
     package static let maximumDetail = 96
@@ -206,12 +208,14 @@ package enum WorkReason: String, CaseIterable, Hashable, Sendable {
     case unreadable
     /// A timer is due soon.
     case timerSoon
+    /// A request of its standard input has no answer yet (`run --protocol=`).
+    case request
 
     /// Whether the detail of a look says more about it.
     var hasDetail: Bool {
         switch self {
         case .cpu, .shortWait, .unwatchedCall, .unreadable, .timer, .traffic: true
-        case .processes, .unreadInput, .unsentOutput, .connection, .timerSoon: false
+        case .processes, .unreadInput, .unsentOutput, .connection, .timerSoon, .request: false
         }
     }
 }

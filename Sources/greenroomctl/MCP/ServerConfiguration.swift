@@ -93,19 +93,22 @@ struct ServerConfiguration {
     }
 
     /// The text with the prefix before the command of each server that has none.
-    /// - Parameter program: the path of greenroomctl. Clients start servers with a short PATH.
+    /// - Parameters:
+    ///   - program: the path of greenroomctl. Clients start servers with a short PATH.
+    ///   - options: of `run`.
     /// - Returns: the names of the servers that are changed, too.
-    func adding(_ program: String) -> (bytes: [UInt8], names: [String]) {
+    func adding(_ program: String, options: [String] = []) -> (bytes: [UInt8], names: [String]) {
         change { server in
             if Self.hasPrefix(server) { return [] }
-            let words = [Self.run, "--name", server.name, "--", server.command.text].map(Self.quoted)
+            let words = [Self.run] + options + ["--name", server.name, "--", server.command.text]
+            let added = words.map(Self.quoted).joined(separator: ", ")
             var edits = [Edit(server.command.range, Self.quoted(program))]
             if let start = server.argumentsStart {
                 let rest = server.arguments?.isEmpty ?? true ? "" : ", "
-                edits.append(Edit(start..<start, words.joined(separator: ", ") + rest))
+                edits.append(Edit(start..<start, added + rest))
             } else {
                 let end = server.command.range.upperBound
-                edits.append(Edit(end..<end, ", \"args\": [" + words.joined(separator: ", ") + "]"))
+                edits.append(Edit(end..<end, ", \"args\": [" + added + "]"))
             }
             return edits
         }

@@ -24,7 +24,8 @@ extension Session {
             )
         }
         let removes = invocation.has(.remove)
-        let changed = removes ? found.removing() : found.adding(try programPath())
+        let options = RunProtocol(invocation).map { ["--protocol=\($0.rawValue)"] } ?? []
+        let changed = removes ? found.removing() : found.adding(try programPath(), options: options)
         if changed.names.isEmpty {
             let none = found.servers.isEmpty ? "no server that is started as a command" : "nothing to change"
             try wantsJSON ? show(document(file, [], copy: nil)) : show("\(escaped(file)): \(none).\n")

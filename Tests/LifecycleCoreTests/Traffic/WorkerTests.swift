@@ -77,6 +77,7 @@ struct WorkerTests {
         ({ $0.unsent = 1 }, .unsentOutput),
         ({ $0.wait = .unwatchedCall }, .unwatchedCall),
         ({ $0.wait = .unreadable }, .unreadable),
+        ({ $0.wait = .request }, .request),
         ({ $0.wait = .short }, .shortWait),
         ({ $0.due = Instant(sinceOrigin: .milliseconds(1_011_999)) }, .timerSoon),
         ({ $0.due = Instant(sinceOrigin: .milliseconds(1_012_000)) }, nil),
@@ -240,7 +241,7 @@ struct WorkerTests {
         #expect(harness.state("web") == .background)
         harness.advance(.seconds(10))
         let reasons: [RunWork.Wait: WorkReason] = [
-            .unwatchedCall: .unwatchedCall, .unreadable: .unreadable, .short: .shortWait,
+            .unwatchedCall: .unwatchedCall, .unreadable: .unreadable, .short: .shortWait, .request: .request,
         ]
         #expect(harness.view("web").awakeReasons == reasons[wait].map { [.work($0)] })
     }
