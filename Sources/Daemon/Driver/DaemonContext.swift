@@ -36,6 +36,7 @@ final class DaemonContext {
     private(set) lazy var protection = MemoryProtection(self)
     let kernelKills = KernelKills()
     let autogroups: AutogroupQueue
+    let secondSettings: SecondSettings
     private(set) lazy var footprints = FootprintMeter(self)
     private(set) lazy var reclaimer = MemoryReclaimer(self)
     private(set) lazy var work = WorkMeter(self)
@@ -90,6 +91,7 @@ final class DaemonContext {
         pendingReceipts = PendingReceipts(receipts: receipts, logbook: logbook, retries: retries)
         releaser = MemoryReleaser(loop: loop)
         autogroups = AutogroupQueue(loop: loop, journal: journal)
+        secondSettings = SecondSettings(loop: loop, runs: runs)
         stored.retries = retries
     }
 

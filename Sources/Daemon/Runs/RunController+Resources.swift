@@ -20,24 +20,15 @@ extension RunController {
             case .threads, .none: try context.autogroups.setWeights(of: self, background: background)
             }
         }
-        applyAgainLater()
+        context.secondSettings.add(self)
     }
 
     private func writeWeights(background: Bool) throws(SystemError) -> WeightMeans {
         try enclosure.setWeights(background: background, timerSlack: background ? Self.backgroundTimerSlack : nil)
     }
 
-    /// A process that is being created while its parent's weights and `oom_score_adj` are set has copied the old values, and is not
-    /// yet in the group. It has joined it by the second time, unless its fork(2) waits for a processor that long.
-    private func applyAgainLater() {
-        if secondTime == nil {
-            secondTime = try? context.loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.applyAgain() }
-        }
-        secondTime?.arm(at: context.loop.now() + .seconds(1))
-    }
-
-    private func applyAgain() {
-        secondTime = nil
+    /// By now processes that were being created have joined the group.
+    func applyAgain() {
         applyOOMClass()
         if let background = hasBackgroundWeights { attempt { _ = try writeWeights(background: background) } }
     }
@@ -52,7 +43,7 @@ extension RunController {
     func setOOMClass(_ oomClass: OOMClass) {
         self.oomClass = oomClass
         applyOOMClass()
-        applyAgainLater()
+        context.secondSettings.add(self)
         switch oomClass {
         case .active, .inactive: context.protection.insert(id)
         case .background, .suspended: context.protection.remove(id)

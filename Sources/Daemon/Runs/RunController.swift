@@ -91,7 +91,7 @@ final class RunController {
     /// The weights that this daemon has set (L19); `nil`: none.
     var hasBackgroundWeights: Bool?
     /// When the weights and `oom_score_adj` are set once more.
-    var secondTime: Systemd.Timer?
+    var setAgainAt: Duration?
     /// This daemon has set `oom_score_adj` of the processes.
     var isOOMScoreSet = false
     /// The weights of the app's sessions before it was throttled, by autogroup, as far as they were not 0 (L19).
@@ -363,7 +363,6 @@ final class RunController {
         end = .removed
         stopWatchingInput(isOver: true)
         gpuWatch = nil
-        secondTime = nil
         context.runs.remove(self)
         context.protection.remove(id)
         removeRecord()
