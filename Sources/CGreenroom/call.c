@@ -32,6 +32,7 @@ void call_free(struct call *call) {
     if (call->descriptor >= 0)
         close(call->descriptor);
     free(call->text);
+    free(call->type);
     free(call->sentence);
     free(call->error_name);
     free(call->data);

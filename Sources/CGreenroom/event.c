@@ -20,6 +20,7 @@ static const struct {
     {"openURL", GREENROOM_OPEN_URL, false},
     {"push", GREENROOM_PUSH, true},
     {"scene", GREENROOM_SCENE, false},
+    {"takeSceneSnapshot", GREENROOM_TAKE_SCENE_SNAPSHOT, true},
     {"takeSnapshot", GREENROOM_TAKE_SNAPSHOT, true},
     {"tasksExpiring", GREENROOM_TASKS_EXPIRING, false},
     {"wake", GREENROOM_WAKE, true},
@@ -142,7 +143,7 @@ static int read_detail(sd_bus_message *message, const char *key, const char *typ
     bool has_cause = kind == GREENROOM_DID_BECOME_ACTIVE || kind == GREENROOM_WILL_RESIGN_ACTIVE;
     bool has_reason = kind == GREENROOM_WILL_TERMINATE || kind == GREENROOM_WAKE;
     bool has_payload = kind == GREENROOM_PUSH || kind == GREENROOM_NOTIFICATION;
-    bool has_scene = kind == GREENROOM_SCENE || kind == GREENROOM_OPEN_URL;
+    bool has_scene = kind == GREENROOM_SCENE || kind == GREENROOM_OPEN_URL || kind == GREENROOM_TAKE_SCENE_SNAPSHOT;
     if (kind == GREENROOM_OPEN_URL && strcmp(key, "url") == 0)
         return read_text(message, type, &public->url);
     if (has_cause && strcmp(key, "cause") == 0)
@@ -185,6 +186,8 @@ static int complete(struct event *event) {
         return complete_text(&public->url, "") < 0 ? -ENOMEM : complete_text(&public->scene, "main");
     case GREENROOM_SCENE:
         return complete_text(&public->scene, "main") < 0 ? -ENOMEM : complete_text(&public->notice, "");
+    case GREENROOM_TAKE_SCENE_SNAPSHOT:
+        return complete_text(&public->scene, "main");
     case GREENROOM_DID_BECOME_ACTIVE:
         return complete_text(&public->cause, "launch");
     case GREENROOM_WILL_RESIGN_ACTIVE:

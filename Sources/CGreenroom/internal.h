@@ -39,14 +39,14 @@
 #define MAX_NAMES 1024
 #define MAX_STATE ((size_t)1 << 20)
 #define MAX_SNAPSHOT ((size_t)8 << 20)
-#define KINDS 16
+#define KINDS 17
 
 /// How an object takes part.
 enum mode { MODE_LIVE, MODE_OUTSIDE, MODE_CHILD };
 
 /// The arguments of a call.
 enum arguments {
-    ARGUMENTS_NONE, ARGUMENTS_TEXT, ARGUMENTS_TASK, ARGUMENTS_FLAG, ARGUMENTS_ANSWER, ARGUMENTS_DESCRIPTOR, ARGUMENTS_ATTACH
+    ARGUMENTS_NONE, ARGUMENTS_TEXT, ARGUMENTS_TASK, ARGUMENTS_FLAG, ARGUMENTS_ANSWER, ARGUMENTS_DESCRIPTOR, ARGUMENTS_ATTACH, ARGUMENTS_SCENE_SNAPSHOT
 };
 
 /// The values of its reply.
@@ -60,6 +60,8 @@ struct call {
     enum arguments arguments;
     enum values values;
     char *text;
+    /// The type of the snapshot of a scene.
+    char *type;
     char token[33];
     uint64_t serial;
     /// The result of a wake, or NULL.

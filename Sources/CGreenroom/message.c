@@ -45,6 +45,8 @@ static int append_arguments(const struct call *call, sd_bus_message *message) {
     case ARGUMENTS_DESCRIPTOR:
         return call->text ? sd_bus_message_append(message, "sh", call->text, call->descriptor)
                           : sd_bus_message_append(message, "h", call->descriptor);
+    case ARGUMENTS_SCENE_SNAPSHOT:
+        return sd_bus_message_append(message, "ssh", call->text, call->type, call->descriptor);
     case ARGUMENTS_ATTACH:
         return append_attach(call->app, message);
     }

@@ -93,9 +93,9 @@ static int save_file(greenroom_app *app, const char *scene, const void *data, si
     return r < 0 ? r : 0;
 }
 
-/// text: the scene of a state; NULL: it is that of the app. The type of a snapshot; NULL: it is a PNG.
-static int save(greenroom_app *app, bool is_state, const void *data, size_t size, const char *text, bool is_async,
-                greenroom_reply_handler_t reply, void *userdata) {
+/// A call that saves a state or a snapshot. text: its first argument, or NULL.
+static int prepare(greenroom_app *app, bool is_state, const char *member, const void *data, size_t size, const char *text,
+                   struct call **ret) {
     const char *what = is_state ? "The restoration state" : "The snapshot";
     size_t limit = is_state ? MAX_STATE : MAX_SNAPSHOT;
     if (!app)
@@ -106,7 +106,6 @@ static int save(greenroom_app *app, bool is_state, const void *data, size_t size
         return fail(app, -EMSGSIZE, "%s has %zu bytes; at most %zu are kept.", what, size, limit);
     if (mode_of(app) == MODE_CHILD)
         return fail_child(app, is_state ? "greenroom_save_state" : "greenroom_save_snapshot");
-    const char *member = is_state ? text ? "SaveSceneState" : "SaveState" : text ? "SaveSnapshotAs" : "SaveSnapshot";
     struct call *call = call_new(app, member, ARGUMENTS_DESCRIPTOR, VALUES_NONE);
     if (!call)
         return fail_memory(app);
@@ -120,7 +119,17 @@ static int save(greenroom_app *app, bool is_state, const void *data, size_t size
         call_free(call);
         return r;
     }
-    return call_finish(call, is_async, reply, userdata);
+    *ret = call;
+    return 0;
+}
+
+/// text: the scene of a state; NULL: it is that of the app. The type of a snapshot; NULL: it is a PNG.
+static int save(greenroom_app *app, bool is_state, const void *data, size_t size, const char *text, bool is_async,
+                greenroom_reply_handler_t reply, void *userdata) {
+    const char *member = is_state ? text ? "SaveSceneState" : "SaveState" : text ? "SaveSnapshotAs" : "SaveSnapshot";
+    struct call *call;
+    int r = prepare(app, is_state, member, data, size, text, &call);
+    return r < 0 ? r : call_finish(call, is_async, reply, userdata);
 }
 
 PUBLIC int greenroom_save_state(greenroom_app *app, const void *data, size_t size) {
@@ -135,6 +144,24 @@ PUBLIC int greenroom_save_state_async(greenroom_app *app, const void *data, size
 PUBLIC int greenroom_save_scene_state(greenroom_app *app, const char *scene, const void *data, size_t size) {
     int r = check_scene(app, scene);
     return r < 0 ? r : save(app, true, data, size, scene, false, NULL, NULL);
+}
+
+PUBLIC int greenroom_save_scene_snapshot(greenroom_app *app, const char *scene, const void *data, size_t size, const char *type) {
+    int r = check_scene(app, scene);
+    if (r < 0)
+        return r;
+    struct call *call = NULL;
+    r = prepare(app, false, "SaveSceneSnapshot", data, size, scene, &call);
+    if (r < 0)
+        return r;
+    call->arguments = ARGUMENTS_SCENE_SNAPSHOT;
+    call->type = strdup(type ? type : "image/png");
+    if (!call->type) {
+        call_free(call);
+        return fail_memory(app);
+    }
+    call->size += strlen(call->type);
+    return call_finish(call, false, NULL, NULL);
 }
 
 PUBLIC int greenroom_save_snapshot(greenroom_app *app, const void *data, size_t size) {

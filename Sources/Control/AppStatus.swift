@@ -24,7 +24,8 @@ package struct AppStatus: Record {
     package var tasks: [TaskStatus] = []
     /// The background modes that it is in, by name (L28).
     package var modes: [String] = []
-    /// The scenes of the app, the one activated last at the end; empty: it does not run, or has the scene `main` alone (L34).
+    /// The scenes of the app, the one activated last at the end; empty: it does not run, or has the scene `main` alone,
+    /// without a snapshot (L34).
     package var scenes: [SceneStatus] = []
     /// The wakes that are open, oldest first; absent where there is none.
     package var wakes: [WakeStatus]?
@@ -151,17 +152,21 @@ package struct SceneStatus: Record {
     package var role = ""
     /// `unattached`, `background`, `foregroundInactive` or `foregroundActive`.
     package var state = ""
+    /// When its snapshot was taken; absent: it has none, or it is hidden.
+    package var snapshotTime: Timestamp?
 
     package init() {}
 
-    package init(id: String, role: String, state: String) {
+    package init(id: String, role: String, state: String, snapshotTime: Timestamp? = nil) {
         self.id = id
         self.role = role
         self.state = state
+        self.snapshotTime = snapshotTime
     }
 
     package static let fields: [RecordField<SceneStatus>] = [
         .required("id", \.id), .required("role", \.role), .required("state", \.state),
+        .optional("snapshotTime", \.snapshotTime),
     ]
 }
 

@@ -91,6 +91,15 @@ extension App {
         }
     }
 
+    /// Saves a picture of a scene, instead of the one before. It is removed when the scene is ended. Without Greenroom it does nothing.
+    public func save(_ snapshot: Snapshot, scene: String) throws(GreenroomError) {
+        try call { library in
+            snapshot.bytes.withUnsafeBytes { bytes in
+                greenroom_save_scene_snapshot(library, scene, bytes.baseAddress, bytes.count, snapshot.type)
+            }
+        }
+    }
+
     // MARK: What the app reports
 
     /// Sets the text that `greenroomctl status` shows. Does not wait.

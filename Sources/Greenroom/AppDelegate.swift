@@ -91,6 +91,12 @@ public protocol AppDelegate: AnyObject {
     /// It is called when the app has answered that it is in the background, and after a wake that has led to new data. The app is
     /// suspended 500ms later at the latest.
     func takeSnapshot() throws -> Snapshot?
+
+    /// A picture of a scene is wanted. `nil`: there is nothing to show.
+    ///
+    /// It is called when the scene has entered the background, and after a wake that has led to new data for the one that was in
+    /// front last.
+    func takeSnapshot(scene: String) throws -> Snapshot?
 }
 
 extension AppDelegate {
@@ -132,6 +138,8 @@ extension AppDelegate {
     public func sceneDidChange(_ scene: String, _ notice: SceneNotice) {}
     /// Returns `nil`.
     public func takeSnapshot() -> Snapshot? { nil }
+    /// Returns `nil`.
+    public func takeSnapshot(scene: String) -> Snapshot? { nil }
 
     /// Calls the method for an event. A wake is completed with what it returns.
     func handle(_ event: AppEvent) {
@@ -153,6 +161,8 @@ extension AppDelegate {
             case .didResume(let time, let changed): try didResume(after: time, changed: changed)
             case .scene(let scene, let notice): try sceneDidChange(scene, notice)
             case .takeSnapshot: if let snapshot = try takeSnapshot() { try App.shared.save(snapshot) }
+            case .takeSceneSnapshot(let scene):
+                if let snapshot = try takeSnapshot(scene: scene) { try App.shared.save(snapshot, scene: scene) }
             }
         } catch {
             logWarning("\(event.name) failed: \(error)")

@@ -33,6 +33,7 @@ extension AppEvent {
             guard let notice = SceneNotice(rawValue: text(event.notice)) else { return nil }
             self = .scene(text(event.scene), notice)
         case GREENROOM_TAKE_SNAPSHOT: self = .takeSnapshot
+        case GREENROOM_TAKE_SCENE_SNAPSHOT: self = .takeSceneSnapshot(text(event.scene))
         default: return nil
         }
     }
@@ -40,7 +41,7 @@ extension AppEvent {
     /// Whether the library answers the event when it was handled. Wakes are completed by the app.
     var isAnswered: Bool {
         switch self {
-        case .didEnterBackground, .willTerminate, .takeSnapshot: true
+        case .didEnterBackground, .willTerminate, .takeSnapshot, .takeSceneSnapshot: true
         default: false
         }
     }
@@ -71,6 +72,7 @@ extension AppEvent {
         case .didResume: "didResume"
         case .scene: "scene"
         case .takeSnapshot: "takeSnapshot"
+        case .takeSceneSnapshot: "takeSceneSnapshot"
         }
     }
 }

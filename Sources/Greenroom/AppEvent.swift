@@ -43,6 +43,11 @@ public enum AppEvent: Sendable {
     ///
     /// It comes when the app has answered `didEnterBackground`, and after a wake that has led to new data. The app has 500ms.
     case takeSnapshot
+    /// A picture of a scene is wanted: call `App.save(_:scene:)`.
+    ///
+    /// It comes when the scene has entered the background, and after a wake that has led to new data for the one that was in front
+    /// last.
+    case takeSceneSnapshot(String)
 
     /// Kinds of events, for `App.handledEvents`.
     public struct Kinds: OptionSet, Sendable, Hashable {
@@ -61,7 +66,7 @@ public enum AppEvent: Sendable {
         public static let all: Kinds = [
             .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate,
             .didReceiveMemoryWarning, .tasksWillExpire, .open, .didReceivePush, .didWake, .didReceiveNotification,
-            .willSuspend, .didResume, .scene, .takeSnapshot,
+            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot,
         ]
         /// `AppEvent.didBecomeActive(cause:)`.
         public static let didBecomeActive = Kinds(GREENROOM_DID_BECOME_ACTIVE)
@@ -93,6 +98,8 @@ public enum AppEvent: Sendable {
         public static let scene = Kinds(GREENROOM_SCENE)
         /// `AppEvent.takeSnapshot`. Without it no snapshot is asked for.
         public static let takeSnapshot = Kinds(GREENROOM_TAKE_SNAPSHOT)
+        /// `AppEvent.takeSceneSnapshot(_:)`. Without it no snapshot of a scene is asked for.
+        public static let takeSceneSnapshot = Kinds(GREENROOM_TAKE_SCENE_SNAPSHOT)
     }
 }
 

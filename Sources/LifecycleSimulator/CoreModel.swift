@@ -303,7 +303,7 @@ struct CoreModel {
                 apps[app].isNotifiedToTerminate = true
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .takeSnapshot:
+            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot:
             break
         }
     }

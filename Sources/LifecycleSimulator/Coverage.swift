@@ -19,7 +19,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
     case processorMeasured, gpuUsed, socketsReady, timer, observed
-    case attached, terminationAnswered, idleHinted, snapshotTaken, open
+    case attached, terminationAnswered, idleHinted, snapshotTaken, sceneSnapshotTaken, open
     case hookEnded
     case sceneBegan, sceneEnded, activateScene, backgroundScene
 
@@ -97,6 +97,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .terminationAnswered: self = .terminationAnswered
         case .idleHinted: self = .idleHinted
         case .snapshotTaken: self = .snapshotTaken
+        case .sceneSnapshotTaken: self = .sceneSnapshotTaken
         case .hookEnded: self = .hookEnded
         case .scene(.began): self = .sceneBegan
         case .scene(.ended): self = .sceneEnded

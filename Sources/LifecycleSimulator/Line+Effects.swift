@@ -50,7 +50,7 @@ extension Line {
             case .restoration: add("drop the restoration state of ")
             case .everything: add("drop all that is stored of ")
             case .scene(let scene):
-                add("drop the restoration state of the scene ")
+                add("drop what is stored of the scene ")
                 add(scene.name)
                 add(" of ")
             }

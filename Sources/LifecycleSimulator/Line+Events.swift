@@ -155,6 +155,7 @@ extension Line {
         case .terminationAnswered: add(" has finished")
         case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
         case .snapshotTaken: add(" has taken its snapshot")
+        case .sceneSnapshotTaken(let scene): add(" has taken the snapshot of its scene \(scene)")
         }
     }
 

@@ -20,6 +20,7 @@ extension Notice {
         case .didResume(_, let changed): "didResume, changed: \(changed.joined(separator: " "))"
         case .scene(let id, let notice): "\(notice.rawValue) \(id)"
         case .takeSnapshot: "takeSnapshot"
+        case .takeSceneSnapshot(let id): "takeSceneSnapshot \(id)"
         }
     }
 }
@@ -33,5 +34,6 @@ extension Line {
         if handled.contains(.didResume) { add(" didResume") }
         if handled.contains(.scenes) { add(" scenes") }
         if handled.contains(.takeSnapshot) { add(" takeSnapshot") }
+        if handled.contains(.takeSceneSnapshot) { add(" takeSceneSnapshot") }
     }
 }

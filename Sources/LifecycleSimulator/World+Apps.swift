@@ -27,6 +27,7 @@ extension World {
         switch notice {
         case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume, .scene: break
         case .takeSnapshot: takeSnapshot(run)
+        case .takeSceneSnapshot(let scene): takeSnapshot(run, of: scene)
         case .didBecomeActive:
             runs[run].isInForeground = true
             if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
@@ -326,7 +327,8 @@ extension RunEvent {
             .stopping,
             .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured, .gpuUsed, .attached, .terminationAnswered, .idleHinted, .snapshotTaken, .hookEnded,
+            .processorMeasured, .gpuUsed, .attached, .terminationAnswered, .idleHinted, .snapshotTaken,
+            .sceneSnapshotTaken, .hookEnded,
             .scene:
             nil
         }

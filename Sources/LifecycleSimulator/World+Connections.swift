@@ -18,6 +18,19 @@ struct FakeConnections {
         self.snapshots = snapshots
         self.random = random
     }
+
+    /// How long a snapshot takes; `nil`: it never comes.
+    fileprivate static func snapshotTime(isQuiet: Bool, _ random: inout Random) -> Microseconds? {
+        let limit = LifecycleCore.snapshotTime.microseconds
+        let range: ClosedRange<Microseconds>? =
+            switch random.below(4) {
+            case 0: 0...50 * .millisecond
+            case 1: limit - 2...limit + 2
+            case 2: limit / 2...3 * limit
+            default: isQuiet ? 0...100 : nil
+            }
+        return range.map { random.within($0) }
+    }
 }
 
 extension World {
@@ -51,6 +64,7 @@ extension World {
         var handled = drawKinds()
         if scenes.areUsed, scenes.random.chance(700) { handled.insert(.scenes) }
         if connections.takeSnapshots, connections.snapshots.chance(600) { handled.insert(.takeSnapshot) }
+        if scenes.areUsed, scenes.snapshots.chance(400) { handled.insert(.takeSceneSnapshot) }
         return handled
     }
 
@@ -62,16 +76,14 @@ extension World {
     /// The app is asked for a snapshot: it takes it at once, in longer than it has, or never. What it says while it is frozen comes
     /// after the thaw.
     mutating func takeSnapshot(_ run: Int) {
-        let limit = LifecycleCore.snapshotTime.microseconds
-        let range: ClosedRange<Microseconds>? =
-            switch connections.snapshots.below(4) {
-            case 0: 0...50 * .millisecond
-            case 1: limit - 2...limit + 2
-            case 2: limit / 2...3 * limit
-            default: isQuiet ? 0...100 : nil
-            }
-        guard let range else { return }
-        plan(.send(.run(runs[run].id, .snapshotTaken)), by: run, after: connections.snapshots.within(range))
+        guard let time = FakeConnections.snapshotTime(isQuiet: isQuiet, &connections.snapshots) else { return }
+        plan(.send(.run(runs[run].id, .snapshotTaken)), by: run, after: time)
+    }
+
+    /// The same for a scene.
+    mutating func takeSnapshot(_ run: Int, of scene: SceneID) {
+        guard let time = FakeConnections.snapshotTime(isQuiet: isQuiet, &scenes.snapshots) else { return }
+        plan(.send(.run(runs[run].id, .sceneSnapshotTaken(scene))), by: run, after: time)
     }
 
     /// The app was notified that it terminates: one with a connection may say that it has finished, before it exits or instead.

@@ -5,11 +5,14 @@ struct FakeScenes {
     var random: Random
     /// Apps have scenes in this seed.
     let areUsed: Bool
+    /// What they are asked for is drawn from numbers of its own.
+    var snapshots: Random
 
     init(_ scenario: Scenario) {
         var random = Random(seed: scenario.seed ^ 0x73_6365_6e65)
         let isDrawn = random.chance(300)
         areUsed = isDrawn && scenario.storm == nil
+        snapshots = Random(seed: scenario.seed ^ 0x6672_616d_6573)
         self.random = random
     }
 

@@ -302,10 +302,11 @@ package final class BusConnection {
 
     /// Calls a method whose answer begins with a descriptor, and waits for it.
     package func descriptorAndValues(
-        path: String, interface: String, member: String, timeout: Duration? = .seconds(25)
+        path: String, interface: String, member: String, _ arguments: [Variant] = [],
+        timeout: Duration? = .seconds(25)
     ) throws(BusError) -> (descriptor: SharedDescriptor, values: [Variant]) {
         var result: Result<(SharedDescriptor, [Variant]), BusError>?
-        let message = try makeCall(destination, path, interface, member, [])
+        let message = try makeCall(destination, path, interface, member, arguments)
         defer { sd_bus_message_unref(message) }
         try OutgoingCall.send(message, on: bus, timeout: timeout, OutgoingCall(forDescriptorAndValues: { result = $0 }))
         while true {

@@ -54,13 +54,18 @@ final class Client {
         }
     }
 
-    /// What an app showed last: the contents, or a memfd that has them, the type and the time; `nil`: there is no such app.
-    func snapshot(of app: String) throws(Failure) -> [Variant]? {
+    /// What an app, or a scene of it, showed last: the contents, or a memfd that has them, the type and the time; `nil`: there is no
+    /// such app.
+    func snapshot(of app: String, _ scene: String?) throws(Failure) -> [Variant]? {
+        let (what, arguments) = (scene == nil ? "Snapshot" : "SceneSnapshot", scene.map { [Variant.string($0)] } ?? [])
         let (path, interface) = (ObjectPath.encode(app, below: ControlNames.appPrefix), ControlNames.appInterface)
         do throws(BusError) {
             // The message bus passes no descriptors of the daemon.
-            if bus.isOnMessageBus { return try bus.call(path: path, interface: interface, member: "ReadSnapshot") }
-            let answer = try bus.descriptorAndValues(path: path, interface: interface, member: "GetSnapshot")
+            if bus.isOnMessageBus {
+                return try bus.call(path: path, interface: interface, member: "Read" + what, arguments)
+            }
+            let answer = try bus.descriptorAndValues(
+                path: path, interface: interface, member: "Get" + what, arguments)
             return [.descriptor(answer.descriptor)] + answer.values
         } catch {
             if error.name == "org.freedesktop.DBus.Error.UnknownObject" { return nil }

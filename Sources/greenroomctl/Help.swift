@@ -93,6 +93,7 @@ enum Help {
 
     private static var snapshotDetails: String {
         """
+          --scene ID              Of this scene
           -o, --output FILE       Write it to FILE, which only its owner may read
 
         Without -o it is written to standard output. On a terminal only text is shown, with control characters escaped. With
@@ -245,7 +246,7 @@ enum Help {
         """
           --state STATE           Show only apps in this state; STATE may be a list with commas
           --sort KEY              Sort by name (default), state, memory or since: the largest and the latest first
-          --scenes                List the scenes of apps that run instead: app, scene, role and state
+          --scenes                List the scenes of apps instead: app, scene, role, state and age of the snapshot
           --full                  Cut, wrap and leave out nothing for the width of the terminal
 
         APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,
@@ -388,8 +389,8 @@ enum Help {
 
             For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,
             willEnterForeground, didEnterBackground, willTerminate, memoryWarning, tasksExpiring, push, wake, notification,
-            willSuspend, didResume, scene, takeSnapshot; without KIND all. didEnterBackground, willTerminate, push, wake and
-            takeSnapshot have to be answered. TYPE of 'snapshot' is a media type, by default image/png.
+            willSuspend, didResume, scene, takeSnapshot, takeSceneSnapshot; without KIND all. didEnterBackground,
+            willTerminate, push, wake, takeSnapshot and takeSceneSnapshot have to be answered. TYPE of 'snapshot' is a media type, by default image/png.
 
             greenroomctl app events didEnterBackground push | while read -r serial kind rest; do … ; done
 

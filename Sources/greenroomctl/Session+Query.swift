@@ -52,13 +52,14 @@ extension Session {
 
     /// A line for each scene of each app that runs (L34).
     private func sceneTable(_ apps: [AppStatus]) -> String {
-        var table = Table(["APP", "SCENE", "ROLE", "STATE"])
+        var table = Table(["APP", "SCENE", "ROLE", "STATE", "SNAPSHOT"])
         table.isFull = invocation.has(.full)
         table.rows = apps.flatMap { app in
             app.allScenes.map { scene in
                 [
                     Cell(app.id, Style(app: app)), Cell(scene.id), Cell(scene.role),
                     Cell(scene.state, scene.state == "foregroundActive" ? Style(state: "active") : nil),
+                    Cell(scene.snapshotTime.map(when)),
                 ]
             }
         }

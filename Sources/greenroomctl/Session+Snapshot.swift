@@ -5,7 +5,7 @@ import Linux
 import Posix
 import Systemd
 
-/// `snapshot`: what an app showed last (L18).
+/// `snapshot`: what an app, or a scene of it, showed last (L18, L34).
 extension Session {
     /// The largest snapshot in bytes.
     private static let maximumSnapshot = 8 << 20
@@ -27,11 +27,13 @@ extension Session {
             }
         }
         if wantsJSON {
+            let scene = invocation.options[.scene].map { [("scene", JSONValue.string($0))] } ?? []
             try show(
-                .object([
-                    ("app", .string(app)), ("type", .string(snapshot.type)), ("time", snapshot.time.json),
-                    ("bytes", UInt64(snapshot.bytes.count).json),
-                ]))
+                .object(
+                    [("app", .string(app))] + scene + [
+                        ("type", .string(snapshot.type)), ("time", snapshot.time.json),
+                        ("bytes", UInt64(snapshot.bytes.count).json),
+                    ]))
         } else if !invocation.has(.output) {
             try show(snapshot, app)
         }
@@ -50,8 +52,8 @@ extension Session {
     }
 
     private func snapshot(of app: String) throws(Failure) -> Snapshot {
-        let client = try connect()
-        let found = try client.withAuthorization { () throws(Failure) in try client.snapshot(of: app) }
+        let (client, scene) = (try connect(), invocation.options[.scene])
+        let found = try client.withAuthorization { () throws(Failure) in try client.snapshot(of: app, scene) }
         guard let answer = found else {
             // The daemon names the apps that it has.
             _ = try client.call("Status", [.string(app)], as: AppStatus.self)

@@ -48,7 +48,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "[APP] URL [--no-block]"
-        case .snapshot: "APP [-o FILE]"
+        case .snapshot: "APP [--scene ID] [-o FILE]"
         case .log: "[APP…] [-f] [-n N] [--since TIME]"
         case .plot: "[APP…] [--since TIME] [--file PATH] --svg|--html|--perfetto|--json"
         case .replay: "[FILE…] [--jetsam-order ORDER]"
@@ -292,7 +292,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .after, .timeout, .result, .answer: [.app]
         case .urlScheme: [.initialize]
         case .state, .full, .scenes: [.list]
-        case .scene: [.activate, .background]
+        case .scene: [.activate, .background, .snapshot]
         case .sort: [.list, .top]
         case .interval, .batch, .count: [.top]
         case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]

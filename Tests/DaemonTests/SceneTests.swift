@@ -2,6 +2,8 @@ import Control
 import Glibc
 import JSON
 import LifecycleCore
+import Linux
+import Posix
 import Systemd
 import Testing
 
@@ -124,6 +126,60 @@ struct SceneTests {
         #expect(try states(daemon, "editor") == ["b window unattached"])
         try daemon.launch("editor")
         #expect(try stored() == ["state.b=two"])
+    }
+
+    @Test(
+        "the snapshot of a scene is asked for, given, listed with its age, kept over a stop, and goes with the scene (L34)"
+    )
+    func snapshots() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(["mail": SelfConnectionTests.manifest(root, SelfStage.quick)], root: root)
+        func control(_ daemon: TestDaemon, _ words: String...) throws -> String {
+            try daemon.run("\(TestDaemon.binaries)/greenroomctl", ["--runtime", daemon.runtime] + words).output
+        }
+        let client = try SelfStage.launch(daemon, "mail", "lend")
+        try client.attach(SelfClient.kinds + ["takeSceneSnapshot"])
+        try client.call("BeginScene", [.string("a"), .string("")])
+        var question = try client.next()
+        while question.kind != "takeSceneSnapshot" { question = try client.next() }
+        #expect(question.details["scene"]?.stringValue == "main")
+        func save(_ scene: String, _ text: String) throws {
+            let file = SharedDescriptor(try MemoryFile.sealed("snapshot", Array(text.utf8)))
+            try client.call("SaveSceneSnapshot", [.string(scene), .string("text/plain"), .descriptor(file)])
+        }
+        try save("main", "the main window")
+        try save("a", "window a")
+        try client.answer(question.serial)
+        #expect(
+            client.failure(
+                "SaveSceneSnapshot",
+                [
+                    .string("a/b"), .string("text/plain"),
+                    .descriptor(
+                        SharedDescriptor(try MemoryFile.sealed("snapshot", []))),
+                ])?.name == "InvalidArgument")
+        #expect(try control(daemon, "snapshot", "mail", "--scene", "a") == "window a")
+        #expect(try control(daemon, "snapshot", "mail", "--scene", "main") == "the main window")
+        #expect(try control(daemon, "snapshot", "mail").contains("it has none"))
+        #expect(try control(daemon, "snapshot", "mail", "--scene", "b").contains("scene 'b' of 'mail': it has none"))
+        let scenes = try daemon.status("mail")["scenes"]?.arrayValue ?? []
+        #expect(scenes.count == 2 && scenes.allSatisfy { $0["snapshotTime"] != nil })
+        let listed = try control(daemon, "list", "--scenes").split(separator: "\n")
+        #expect(listed.count == 2 && listed.allSatisfy { $0.hasSuffix("Z") }, "\(listed)")
+        try client.call("EndScene", [.string("a")])
+        try daemon.eventually("the snapshot goes with its scene") {
+            try control(daemon, "snapshot", "mail", "--scene", "a").contains("it has none")
+        }
+        #expect(daemon.stop() == .exited(0))
+        let next = try daemon.successor()
+        #expect(try control(next, "snapshot", "mail", "--scene", "main") == "the main window")
+        #expect(next.stop() == .exited(0))
+        // The facts are of another boot.
+        let path = next.state + "/restoration/mail.snapshot-facts+main"
+        let text = TestDaemon.text(of: path).split(separator: "\n").prefix(2).joined(separator: "\n")
+        try replaceFile(at: path, with: Array((text + "\n0123\n").utf8))
+        let last = try next.successor()
+        #expect(try control(last, "snapshot", "mail", "--scene", "main").contains("it has none"))
     }
 
     @Test("a script begins scenes over its notify socket; what is not valid is refused with a sentence (L34)")

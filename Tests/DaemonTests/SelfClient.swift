@@ -18,8 +18,8 @@ final class SelfClient {
         var details: [String: JSONValue]
     }
 
-    /// All but `takeSnapshot`, for which a suspension waits.
-    static let kinds = EventKind.allCases.filter { $0 != .takeSnapshot }.map(\.rawValue)
+    /// All but those for snapshots, for which a suspension waits.
+    static let kinds = EventKind.allCases.filter { ![.takeSnapshot, .takeSceneSnapshot].contains($0) }.map(\.rawValue)
 
     init(_ daemon: TestDaemon, _ name: String = "lend") throws {
         bus = try BusConnection(descriptor: Self.borrow(daemon, name), name: "greenroomd")

@@ -264,7 +264,7 @@ struct SnapshotTests {
         try daemon.launch("photos")
         let control = "\(TestDaemon.binaries)/greenroomctl --runtime \(daemon.runtime)"
         func shell(_ line: String) throws -> (status: EndStatus?, output: String) {
-            try run("/bin/sh", ["-c", line], daemon)
+            try daemon.run("/bin/sh", ["-c", line])
         }
         #expect(try shell("\(control) snapshot photos | cat").output == "PNG")
         let file = daemon.root + "/photos.png"
@@ -280,11 +280,12 @@ struct SnapshotTests {
         let unknown = try shell("\(control) snapshot photo")
         #expect(unknown.status == .exited(1) && unknown.output.contains("photo"), "\(unknown.output)")
     }
+}
 
-    private func run(
-        _ program: String, _ arguments: [String], _ daemon: TestDaemon
-    ) throws -> (status: EndStatus?, output: String) {
-        let path = daemon.root + "/output"
+extension TestDaemon {
+    /// Runs a program as a user does, and waits for its end.
+    func run(_ program: String, _ arguments: [String]) throws -> (status: EndStatus?, output: String) {
+        let path = root + "/output"
         let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
         var starting = try startProcess(
             SpawnRequest(

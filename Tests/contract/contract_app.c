@@ -47,6 +47,12 @@ static int snapshot(greenroom_app *app) {
     return 0;
 }
 
+static int scene_snapshot(greenroom_app *app, const char *scene) {
+    if (greenroom_save_scene_snapshot(app, scene, scene, strlen(scene), "text/plain") < 0)
+        say(app, "no snapshot: %s", greenroom_last_error(app));
+    return 0;
+}
+
 static int push(greenroom_app *app, const char *payload) {
     if (strcmp(payload, "task") == 0) {
         greenroom_task *task;
@@ -123,6 +129,8 @@ static int handle(greenroom_app *app, const greenroom_event *event, void *userda
         break;
     case GREENROOM_TAKE_SNAPSHOT:
         return snapshot(app);
+    case GREENROOM_TAKE_SCENE_SNAPSHOT:
+        return scene_snapshot(app, event->scene);
     }
     return 0;
 }

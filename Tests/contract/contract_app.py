@@ -123,6 +123,11 @@ def snapshot():
     return f"page {count}".encode(), "text/plain"
 
 
+@app.on_scene_snapshot
+def scene_snapshot(scene):
+    return scene.encode(), "text/plain"
+
+
 state = app.restore_bytes()
 if state is not None:
     count = int(state)

@@ -53,8 +53,8 @@ fi
 
 # The trap runs at once if the shell is in `wait`, and otherwise after the end of the pipeline. So the loop is in the background.
 trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' TERM
-"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push scene takeSnapshot tasksExpiring \
-    wake willEnterForeground willResignActive willSuspend willTerminate |
+"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push scene takeSceneSnapshot takeSnapshot \
+    tasksExpiring wake willEnterForeground willResignActive willSuspend willTerminate |
     while read -r serial kind first rest; do
         case $kind in
         didBecomeActive) say "active ${first:-launch}" ;;
@@ -86,6 +86,10 @@ trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' T
         scene) say "scene $first $rest" ;;
         takeSnapshot)
             printf 'page %s' "$count" | "$greenroomctl" app snapshot - text/plain
+            "$greenroomctl" app answer "$serial"
+            ;;
+        takeSceneSnapshot)
+            printf %s "$first" | "$greenroomctl" app snapshot - text/plain "$first"
             "$greenroomctl" app answer "$serial"
             ;;
         willSuspend) say suspend ;;

@@ -4,7 +4,8 @@
     greenroomctl open editor:report            opens a document in a window of its own
     greenroomctl open 'editor:report?text'     and adds a line to it
     greenroomctl activate editor --scene report
-    greenroomctl snapshot editor               what it shows
+    greenroomctl snapshot editor               what it shows, and one of its windows:
+    greenroomctl snapshot editor --scene report
 
 The documents are in STATE_DIRECTORY; what is not written yet is in the restoration state of its window. After the process has ended, the
 window that was in front comes back with the app, and the others when they are activated.
@@ -75,10 +76,18 @@ def write_documents():
             app.save(lines, scene=name)
 
 
+def page(name):
+    return f"{name}: " + " / ".join(read(name)[-3:])
+
+
 @app.on_snapshot
 def snapshot():
-    pages = [f"{name}: " + " / ".join(read(name)[-3:]) for name in unsaved]
-    return "\n".join(pages).encode(), "text/plain"
+    return "\n".join(page(name) for name in unsaved).encode(), "text/plain"
+
+
+@app.on_scene_snapshot
+def scene_snapshot(name):
+    return page(name).encode(), "text/plain"
 
 
 connect("main")

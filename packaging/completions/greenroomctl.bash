@@ -108,7 +108,7 @@ _greenroomctl() {
         plot) words+=' --svg --html --perfetto --since --file' ;;
         replay) words+=' --jetsam-order' ;;
         savings) words+=' --file' ;;
-        snapshot) words+=' --output' ;;
+        snapshot) words+=' --scene --output' ;;
         watch | status | idle) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
@@ -142,7 +142,7 @@ _greenroomctl() {
         app)
             case $operands:$first in
             0:*) words='events wait answer task mode scene remaining save restore snapshot status summary idle launch' ;;
-            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot' ;;
+            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot takeSceneSnapshot' ;;
             1:idle | 2:mode) words='yes no' ;;
             2:scene) words='window external panel no' ;;
             1:mode) words='audio recording call location accessory processing' ;;

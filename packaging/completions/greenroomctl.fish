@@ -92,7 +92,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode scene remaining save restore snapshot status summary idle launch' \
     -a 'events wait answer task mode scene remaining save restore snapshot status summary idle launch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from events wait' \
-    -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot'
+    -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore snapshot task' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l after -x -d 'The last event that was handled'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l timeout -x -d 'Give up after this time'
@@ -111,6 +111,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l url -x -d 'U
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d 'Launch reason' \
     -a 'user url push fetch socket timer accessory location relaunch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate background' -l scene -x -d 'Move this scene alone'
+complete -c greenroomctl -n '__fish_seen_subcommand_from snapshot' -l scene -x -d 'Of this scene'
 complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l scenes -d 'List scenes'
 complete -c greenroomctl -n '__fish_seen_subcommand_from interrupt' -l while-connected -d 'End the interruption with this program'
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d 'Kill at once, drop the restoration state'

@@ -173,7 +173,7 @@ _greenroomctl() {
                 '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
                 '1:command:(events wait answer task mode scene remaining save restore snapshot status summary idle launch)' \
                 '*:argument:{ case $line[1] in
-                    events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot ;;
+                    events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot ;;
                     idle) compadd yes no ;;
                     scene) compadd window external panel no ;;
                     mode) compadd audio recording call location accessory processing yes no ;;
@@ -181,7 +181,7 @@ _greenroomctl() {
                     save | restore | snapshot | task) _files ;;
                     esac }'
             ;;
-        snapshot) _arguments $common '(-o --output)'{-o,--output=}'[write it to this file]:file:_files' '1:app:_greenroomctl_apps' ;;
+        snapshot) _arguments $common '--scene=[of this scene]:scene' '(-o --output)'{-o,--output=}'[write it to this file]:file:_files' '1:app:_greenroomctl_apps' ;;
         edit) _arguments $common '--config=[use the manifest in this folder]:folder:_files -/' '1:app:_greenroomctl_apps' ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         certify)

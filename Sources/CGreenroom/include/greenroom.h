@@ -72,6 +72,7 @@ typedef enum greenroom_kind {
     GREENROOM_DID_RESUME = 13,          /* It was suspended. suspended_usec; names: the kinds of notifications meanwhile */
     GREENROOM_SCENE = 14,               /* One of its scenes has changed. scene, notice: sceneWillConnect, sceneDidBecomeActive, … */
     GREENROOM_TAKE_SNAPSHOT = 15,       /* A picture of it is wanted: greenroom_save_snapshot_as(), within 500 ms. Answered */
+    GREENROOM_TAKE_SCENE_SNAPSHOT = 16, /* The same of a scene: greenroom_save_scene_snapshot(). scene. Answered */
 } greenroom_kind;
 
 /*
@@ -414,6 +415,13 @@ int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t s
 int greenroom_save_snapshot_as(greenroom_app *app, const void *data, size_t size, const char *type);
 int greenroom_save_snapshot_as_async(greenroom_app *app, const void *data, size_t size, const char *type,
                                      greenroom_reply_handler_t reply, void *userdata);
+
+/*
+ * The same for the snapshot of a scene: at most 8 MiB each, 64 MiB of all of these together. It is removed when its scene is ended. An
+ * app that has a handler of GREENROOM_TAKE_SCENE_SNAPSHOT is asked when the scene has entered the background, and after a wake that
+ * has led to new data for the scene that was in front last.
+ */
+int greenroom_save_scene_snapshot(greenroom_app *app, const char *scene, const void *data, size_t size, const char *type);
 
 /* ---- What the app says about itself */
 

@@ -19,13 +19,14 @@ extension EventKind {
             case .didResume: .didResume
             case .scene: .scene
             case .takeSnapshot: .takeSnapshot
+            case .takeSceneSnapshot: .takeSceneSnapshot
             }
     }
 
     /// Whether the app has to answer it.
     var isAnswered: Bool {
         switch self {
-        case .didEnterBackground, .willTerminate, .push, .wake, .takeSnapshot: true
+        case .didEnterBackground, .willTerminate, .push, .wake, .takeSnapshot, .takeSceneSnapshot: true
         case .openURL, .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .tasksExpiring,
             .notification, .willSuspend, .didResume, .scene:
             false
@@ -37,7 +38,7 @@ extension EventKind {
         switch self {
         case .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate: true
         case .openURL, .memoryWarning, .tasksExpiring, .push, .wake, .notification, .willSuspend, .didResume, .scene,
-            .takeSnapshot:
+            .takeSnapshot, .takeSceneSnapshot:
             false
         }
     }
@@ -53,6 +54,7 @@ extension HandledNotices {
         if kinds.contains(.didResume) { insert(.didResume) }
         if kinds.contains(.scene) { insert(.scenes) }
         if kinds.contains(.takeSnapshot) { insert(.takeSnapshot) }
+        if kinds.contains(.takeSceneSnapshot) { insert(.takeSceneSnapshot) }
     }
 }
 
@@ -135,6 +137,7 @@ struct AppEvent: Hashable {
         case .notice(let notice):
             switch notice {
             case .willEnterForeground, .willSuspend, .takeSnapshot: return []
+            case .takeSceneSnapshot(let scene): return [("scene", .string(scene.name))]
             case .willResignActive(let cause): return [("cause", .string(cause.rawValue))]
             case .didBecomeActive(let cause): return [("cause", .string(cause.rawValue))]
             case .didEnterBackground: return [("remainingSeconds", seconds)]

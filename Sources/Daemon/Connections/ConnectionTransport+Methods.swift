@@ -85,6 +85,8 @@ extension ConnectionTransport {
             outcome = .terminationAnswered
         } else if event.kind == .takeSnapshot {
             outcome = .snapshotTaken
+        } else if case .notice(.takeSceneSnapshot(let scene)) = event.content {
+            outcome = .sceneSnapshotTaken(scene)
         } else {
             outcome = .backgroundEntered
         }
@@ -321,31 +323,44 @@ extension ConnectionTransport {
 
     /// Keeps a sealed memfd as the snapshot (L18), of the type before it.
     func saveTypedSnapshot(_ call: MethodCall) throws(BusError) {
-        let type = call.arguments.first?.stringValue ?? ""
+        try save(call, StoredDescriptors.snapshot, type(of: call, at: 0))
+    }
+
+    /// The same for a scene, which comes first.
+    func saveSceneSnapshot(_ call: MethodCall) throws(BusError) {
+        try save(call, StoredDescriptors.snapshot(of: sceneOfState(call)), type(of: call, at: 1))
+    }
+
+    private func type(of call: MethodCall, at position: Int) throws(BusError) -> String {
+        let type = call.arguments[position].stringValue ?? ""
         guard MediaType.isValid(type) else {
             throw refuse(
                 .invalidArgument, call,
                 "the type '\(type.printable(upTo: MediaType.maximumLength))' is not \(MediaType.expected)")
         }
-        try save(call, StoredDescriptors.snapshot, type)
+        return type
     }
 
-    /// The name of the restoration state of the scene that the first argument names (L34).
-    private func sceneState(_ call: MethodCall) throws(BusError) -> String {
+    /// The scene that the first argument names (L34).
+    private func sceneOfState(_ call: MethodCall) throws(BusError) -> SceneID {
         let name = call.arguments.first?.stringValue ?? ""
         guard let scene = SceneID(name) else {
             throw refuse(
                 .invalidArgument, call,
                 "the scene '\(name.printable(upTo: SceneID.maximumLength))' is not \(SceneID.rule)")
         }
-        return StoredDescriptors.state(of: scene)
+        return scene
     }
 
-    func saveSceneState(_ call: MethodCall) throws(BusError) { try save(call, sceneState(call)) }
+    func saveSceneState(_ call: MethodCall) throws(BusError) {
+        try save(call, StoredDescriptors.state(of: sceneOfState(call)))
+    }
 
-    func getSceneState(_ call: MethodCall) throws(BusError) { try getState(call, sceneState(call)) }
+    func getSceneState(_ call: MethodCall) throws(BusError) {
+        try getState(call, StoredDescriptors.state(of: sceneOfState(call)))
+    }
 
-    /// Keeps a sealed memfd, the last argument, as a restoration state or the snapshot (L11, L18, L34).
+    /// Keeps a sealed memfd, the last argument, as a restoration state or a snapshot (L11, L18, L34).
     func save(_ call: MethodCall, _ name: String, _ type: String? = nil) throws(BusError) {
         guard case .descriptor(let shared)? = call.arguments.last else {
             throw refuse(.invalidArgument, call, "it has no descriptor")
@@ -365,7 +380,7 @@ extension ConnectionTransport {
         case .stored(let written, let problem):
             limiter?.charge(bytes: written)
             if let problem { run.socket.warn(problem) }
-            if name == StoredDescriptors.snapshot { run.send(.snapshotTaken) }
+            if let event = StoredDescriptors.eventOfSnapshot(name) { run.send(event) }
             call.reply()
         }
     }

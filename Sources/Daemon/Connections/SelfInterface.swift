@@ -94,6 +94,9 @@ struct SelfInterface {
             method("GetSceneState", in: "s", out: "h", ["scene"], ["state"]) { (own, call) throws(BusError) in
                 try own.getSceneState(call)
             },
+            method(
+                "SaveSceneSnapshot", in: "ssh", ["scene", "type", "snapshot"], takesDescriptors: true
+            ) { (own, call) throws(BusError) in try own.saveSceneSnapshot(call) },
             method("DropState") { (own, call) throws(BusError) in
                 own.context.stored.remove(StoredDescriptors.state, of: own.run.app)
                 call.reply()

@@ -17,7 +17,7 @@ final class Announcer {
         var pid: Int32
         var isForeground: Bool
         /// Of an app that has more than the scene `main`.
-        var scenes: [AppView.Scene] = []
+        var scenes: [SceneStatus] = []
         var lastReceipt: UInt64
         /// The error in the manifest that disables the app; `nil`: there is none.
         var loadError: String?
@@ -215,7 +215,7 @@ extension Announcer.Properties {
             Property(name: "LaunchState", value: .string(launchState)),
             Property(name: "NoticeStyle", value: .string(notices.rawValue)),
             Property(name: "WindowAppID", value: .string(windowAppID)),
-            Property(name: "Scenes", value: scenes.map(SceneStatus.init).variant),
+            Property(name: "Scenes", value: scenes.variant),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
             Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
             Property(name: "LoadError", value: .string(loadError ?? "")),
@@ -237,7 +237,8 @@ extension ControlService {
                 windowAppID: window)
         }
         return Announcer.Properties(
-            name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground, scenes: view.ownScenes,
+            name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
+            scenes: scenes(id, view),
             lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id),
             notices: context.manifests[id]?.value.notices ?? .banner, windowAppID: window)
     }

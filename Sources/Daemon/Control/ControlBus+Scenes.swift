@@ -1,5 +1,6 @@
 import Control
 import LifecycleCore
+import Manifest
 import Posix
 import Systemd
 
@@ -24,15 +25,30 @@ extension ControlBus {
     }
 
     private func requestScene(_ call: MethodCall, _ app: String, _ name: String, _ what: SceneRequest) {
-        guard let scene = SceneID(name) else {
-            return invalid(call, "Invalid scene '\(name.printable(upTo: 32))'; expected \(SceneID.rule).")
-        }
+        guard let scene = scene(call, name) else { return }
         request(call, app, .scene(scene, what))
+    }
+
+    /// - Returns: `nil`: it is not valid, and the call was answered.
+    func scene(_ call: MethodCall, _ name: String) -> SceneID? {
+        guard let scene = SceneID(name) else {
+            invalid(call, "Invalid scene '\(name.printable(upTo: 32))'; expected \(SceneID.rule).")
+            return nil
+        }
+        return scene
     }
 }
 
-extension SceneStatus {
-    init(_ scene: AppView.Scene) {
-        self.init(id: scene.id.name, role: scene.role.rawValue, state: scene.state.name)
+extension ControlService {
+    /// The scenes of an app, with the times of their snapshots. `main` alone is not among them, unless it has a snapshot.
+    func scenes(_ id: AppID, _ view: AppView) -> [SceneStatus] {
+        let isHidden = context.manifests[id]?.value.policy.hidesSnapshot ?? false
+        let mainAlone = view.ownScenes.isEmpty ? view.mainScene : nil
+        return (view.ownScenes + (mainAlone.map { [$0] } ?? [])).compactMap { scene in
+            let time = isHidden ? nil : context.stored.snapshotFacts(of: id, scene.id)?.time
+            if time == nil, scene.id == mainAlone?.id { return nil }
+            return SceneStatus(
+                id: scene.id.name, role: scene.role.rawValue, state: scene.state.name, snapshotTime: time)
+        }
     }
 }

@@ -16,13 +16,28 @@ extension ControlBus {
                 service.whenStarted(call) { self.getSnapshot(call, isByDescriptor: false) }
             },
             BusMethod(
+                "GetSceneSnapshot", in: "s", out: "hst", arguments: ["scene"], results: ["snapshot", "type", "time"]
+            ) { [unowned self] call in service.whenStarted(call) { self.getSceneSnapshot(call, isByDescriptor: true) }
+            },
+            BusMethod(
+                "ReadSceneSnapshot", in: "s", out: "ayst", arguments: ["scene"], results: ["contents", "type", "time"]
+            ) { [unowned self] call in service.whenStarted(call) { self.getSceneSnapshot(call, isByDescriptor: false) }
+            },
+            BusMethod(
                 "SetSnapshot", in: "sh", arguments: ["type", "snapshot"], takesDescriptors: true
             ) { [unowned self] call in setSnapshot(call) },
         ]
     }
 
-    /// - Parameter isByDescriptor: of the private socket: the contents are not copied.
-    private func getSnapshot(_ call: MethodCall, isByDescriptor: Bool) {
+    private func getSceneSnapshot(_ call: MethodCall, isByDescriptor: Bool) {
+        guard let scene = scene(call, call.text(0)) else { return }
+        getSnapshot(call, of: scene, isByDescriptor: isByDescriptor)
+    }
+
+    /// - Parameters:
+    ///   - scene: `nil`: that of the app.
+    ///   - isByDescriptor: of the private socket: the contents are not copied.
+    private func getSnapshot(_ call: MethodCall, of scene: SceneID? = nil, isByDescriptor: Bool) {
         let name = call.target.id
         guard let id = AppID(name), let rules = driver.core.snapshotRules(of: id) else {
             return call.fail(service.unknownApp(name))
@@ -33,10 +48,12 @@ extension ControlBus {
         }
         // This program takes no descriptors from the message bus, so the bus passes none to its clients either.
         if isByDescriptor, call.peer.isOnBus {
-            return fail(call, .failed, "the message bus passes no descriptors of greenroomd; use ReadSnapshot")
+            return fail(
+                call, .failed,
+                "the message bus passes no descriptors of greenroomd; use Read\(call.member.dropFirst(3))")
         }
         do {
-            guard let snapshot = try service.context.stored.snapshot(of: id) else {
+            guard let snapshot = try service.context.stored.snapshot(of: id, scene) else {
                 return fail(call, .noSnapshot, "it has none")
             }
             // Up to 8 MiB are copied.
@@ -110,7 +127,12 @@ extension ControlBus {
     }
 
     private func fail(_ call: MethodCall, _ failure: ControlNames.Failure, _ reason: String) {
-        let what = call.member == "SetSnapshot" ? "set the snapshot of" : "give the snapshot of"
+        let what =
+            switch call.member {
+            case "SetSnapshot": "set the snapshot of"
+            case "GetSceneSnapshot", "ReadSceneSnapshot": "give the snapshot of the scene '\(call.text(0))' of"
+            default: "give the snapshot of"
+            }
         call.fail(failure.error("Cannot \(what) '\(call.target.id)': \(reason)."))
     }
 }

@@ -114,7 +114,7 @@ final class ControlService {
         setMemory(&status, view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
         status.modes = BackgroundModes.named.filter { view.modes.contains($0.mode) }.map(\.name)
-        status.scenes = view.ownScenes.map(SceneStatus.init)
+        status.scenes = scenes(id, view)
         if !view.wakes.isEmpty { status.wakes = view.wakes.map(WakeStatus.init) }
         setWakefulness(&status, view)
         status.deadline = view.deadline.map(DeadlineStatus.init)

@@ -112,7 +112,7 @@ struct StateArchive {
     /// Separates the ID of a scene. No ID has it.
     private static let sceneMark: Character = "+"
 
-    /// The names of the files: `APP.state`, `APP.snapshot` and, of a scene, `APP.state+SCENE`.
+    /// The names of the files: `APP.state`, `APP.snapshot` and, of a scene, `APP.state+SCENE` and `APP.snapshot+SCENE`.
     private static func file(_ app: AppID, _ name: String) -> String {
         let kind = StoredDescriptors.kind(of: name) ?? name
         let scene = name.dropFirst(kind.count + 1)
@@ -152,7 +152,7 @@ struct StateArchive {
                 }
                 left[kind]? -= size
                 try MemoryFile.save(entry.descriptor.descriptor, at: path, limit: limit)
-                if let about = entry.about { try save(about, of: entry.app) }
+                if let about = entry.about { try save(about, Self.file(entry.app, name)) }
             } catch {
                 journal.logWarning("\(error)", app: entry.app)
             }
@@ -161,21 +161,27 @@ struct StateArchive {
 
     // MARK: Facts about snapshots
 
-    private static let factsSuffix = ".snapshot-facts"
+    /// The names: `APP.snapshot-facts` and, of a scene, `APP.snapshot-facts+SCENE`. No ID of a scene has a `+`, so each follows its
+    /// snapshot.
+    private static let factsSuffix = "-facts"
     /// Bytes: a type, two numbers and a boot ID.
     private static let maximumFacts = 512
 
-    private func path(ofFacts app: AppID) -> String { folder + "/" + app.name + Self.factsSuffix }
+    /// - Parameter file: of the snapshot.
+    private func path(ofFacts file: String) -> String {
+        let parts = file.split(separator: Self.sceneMark, maxSplits: 1, omittingEmptySubsequences: false)
+        return "\(folder)/\(parts[0])\(Self.factsSuffix)" + (parts.count > 1 ? "\(Self.sceneMark)\(parts[1])" : "")
+    }
 
     /// Three lines: the type, the time in microseconds since 1970, and the boot ID.
-    private func save(_ about: SnapshotFacts, of app: AppID) throws(SystemError) {
+    private func save(_ about: SnapshotFacts, _ file: String) throws(SystemError) {
         let text = "\(about.type)\n\(about.time.microseconds)\n\(bootID())\n"
-        try replaceFile(at: path(ofFacts: app), with: Array(text.utf8), mode: 0o600)
+        try replaceFile(at: path(ofFacts: file), with: Array(text.utf8), mode: 0o600)
     }
 
     /// - Returns: `nil` if the file is missing or damaged: an earlier release has written none.
-    private func facts(of app: AppID) -> (about: SnapshotFacts, boot: String)? {
-        guard let bytes = try? readFile(at: path(ofFacts: app), limit: Self.maximumFacts, following: false) else {
+    private func facts(of file: String) -> (about: SnapshotFacts, boot: String)? {
+        guard let bytes = try? readFile(at: path(ofFacts: file), limit: Self.maximumFacts, following: false) else {
             return nil
         }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
@@ -193,8 +199,9 @@ struct StateArchive {
         for file in ((try? folderEntries(at: folder)) ?? []).sorted() {
             let path = folder + "/" + file
             if let (app, name) = Self.content(ofFile: file), let limit = StoredDescriptors.sizeLimit(of: name) {
-                let facts = name == StoredDescriptors.snapshot ? facts(of: app) : nil
-                let isOfThisBoot = facts.map { $0.boot == boot } ?? (name != StoredDescriptors.snapshot)
+                let isSnapshot = StoredDescriptors.kind(of: name) == StoredDescriptors.snapshot
+                let facts = isSnapshot ? facts(of: file) : nil
+                let isOfThisBoot = facts.map { $0.boot == boot } ?? !isSnapshot
                 do {
                     if isOfThisBoot || keepsOverReboot(app) {
                         body(app, name, facts?.about, try MemoryFile.load(path, name: name, limit: limit))

@@ -122,7 +122,7 @@ extension RunController: NotifySocketDelegate {
             switch context.stored.add(descriptor, name, type, of: app, closer: socket.closer, check: check) {
             case .stored(let written, let problem):
                 socket.charge(bytes: written)
-                if name == StoredDescriptors.snapshot { send(.snapshotTaken) }
+                if let event = StoredDescriptors.eventOfSnapshot(name) { send(event) }
                 if let problem { socket.warn(problem) }
             case .refused(let reason): socket.warn(reason)
             }

@@ -226,7 +226,7 @@ final class SignalTransport {
         case .willTerminate: "Terminate"
         case .memoryWarning: "MemoryWarning"
         case .tasksExpiring: "TaskExpiring"
-        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot: ""
+        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot: ""
         }
     }
 
@@ -240,7 +240,7 @@ final class SignalTransport {
         case .willTerminate: signals.terminate
         case .memoryWarning: signals.memoryWarning
         case .tasksExpiring: signals.taskExpiring
-        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot: nil
+        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot: nil
         }
     }
 }

@@ -47,14 +47,25 @@ final class StoredDescriptors {
     static let snapshot = "snapshot"
     private static let sizeLimits: [String: Int] = [state: 1 << 20, snapshot: 8 << 20]
 
-    /// The name of the restoration state of a scene (L34).
+    /// The names of the restoration state and the snapshot of a scene (L34).
     static func state(of scene: SceneID) -> String { "\(state).\(scene)" }
+    static func snapshot(of scene: SceneID) -> String { "\(snapshot).\(scene)" }
 
     /// `state` or `snapshot`, also of a scene: an app has one of each name, of a limited size. `nil`: any other descriptor.
     static func kind(of name: String) -> String? {
         if sizeLimits[name] != nil { return name }
-        guard name.hasPrefix(state + "."), SceneID(String(name.dropFirst(state.count + 1))) != nil else { return nil }
-        return state
+        return [state, snapshot].first { scene(ofName: name, $0) != nil }
+    }
+
+    private static func scene(ofName name: String, _ kind: String) -> SceneID? {
+        name.hasPrefix(kind + ".") ? SceneID(String(name.dropFirst(kind.count + 1))) : nil
+    }
+
+    private static func isSnapshot(_ name: String) -> Bool { kind(of: name) == snapshot }
+
+    /// What the core has to know when a descriptor of this name is stored; `nil`: it is no snapshot.
+    static func eventOfSnapshot(_ name: String) -> RunEvent? {
+        name == snapshot ? .snapshotTaken : scene(ofName: name, snapshot).map { RunEvent.sceneSnapshotTaken($0) }
     }
 
     /// The most bytes of a state or a snapshot; `nil`: it is any other descriptor.
@@ -72,7 +83,7 @@ final class StoredDescriptors {
     private var unsaved: Set<UInt64> = []
     /// Repeats what a full file system has refused.
     weak var retries: StorageRetry?
-    /// Another snapshot of the app is stored, or none any more.
+    /// Another snapshot of the app or of a scene is stored, or none any more.
     var onSnapshotChange: (AppID) -> Void = { _ in }
 
     init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil, journal: Journal) {
@@ -122,7 +133,7 @@ final class StoredDescriptors {
             return .refused("FDNAME=\(name) was refused: \(reason); accepted are \(DescriptorCheck.accepted)")
         }
         let about =
-            name == Self.snapshot
+            Self.isSnapshot(name)
             ? SnapshotFacts(type: type ?? MediaType.png, time: taken ?? Timestamp.now()) : nil
         let entry = Entry(name, descriptor, lastSerial + 1, about)
         if entry.isLimited, entry.bytes > 0, let reason = excess(of: measured(app) + entry.bytes) {
@@ -255,7 +266,7 @@ final class StoredDescriptors {
             return logbook.removeRecord(Self.recordName(serial))
         }
         let about =
-            name == Self.snapshot
+            Self.isSnapshot(name)
             ? record.about ?? SnapshotFacts(type: MediaType.png, time: .init(microseconds: 0)) : nil
         entries[app, default: []].append(Entry(name, shared, serial, about))
         // The previous daemon died after it had stored this one and before it removed the one before.
@@ -331,7 +342,8 @@ final class StoredDescriptors {
         switch what {
         case .restoration: remove(of: app) { Self.kind(of: $0.name) != nil }
         case .everything: removeAll(of: app)
-        case .scene(let scene): remove(Self.state(of: scene), of: app)
+        case .scene(let scene):
+            remove(of: app) { [Self.state(of: scene), Self.snapshot(of: scene)].contains($0.name) }
         }
     }
 
@@ -345,14 +357,14 @@ final class StoredDescriptors {
 
     private func remove(of app: AppID, where isRemoved: (Entry) -> Bool) {
         guard var own = entries[app] else { return }
-        let hadSnapshot = own.contains { $0.about != nil }
+        let snapshots = own.count { $0.about != nil }
         own.removeAll { entry in
             guard isRemoved(entry) else { return false }
             release(entry)
             return true
         }
         entries[app] = own.isEmpty ? nil : own
-        if hadSnapshot, !own.contains(where: { $0.about != nil }) { onSnapshotChange(app) }
+        if own.count(where: { $0.about != nil }) < snapshots { onSnapshotChange(app) }
     }
 
     private func release(_ entry: Entry) {
@@ -369,13 +381,17 @@ final class StoredDescriptors {
         entries[app]?.first { $0.name == name }.map { MemoryFile.fromStart($0.descriptor) }
     }
 
-    /// What is known of the snapshot of an app; `nil`: it has none.
-    func snapshotFacts(of app: AppID) -> SnapshotFacts? { entries[app]?.lazy.compactMap(\.about).first }
+    /// What is known of the snapshot of an app, or of a scene of it; `nil`: it has none.
+    func snapshotFacts(of app: AppID, _ scene: SceneID? = nil) -> SnapshotFacts? {
+        let name = scene.map(Self.snapshot(of:)) ?? Self.snapshot
+        return entries[app]?.first { $0.name == name }?.about
+    }
 
-    /// The snapshot of an app for a client, who can only read it; `nil`: it has none.
+    /// The snapshot of an app, or of a scene of it, for a client, who can only read it; `nil`: it has none.
     /// - Throws: a `SystemError`, or a `Problem` if it has grown too large since it was stored.
-    func snapshot(of app: AppID) throws -> (file: ReadOnlyMemoryFile, about: SnapshotFacts)? {
-        guard let entry = entries[app]?.first(where: { $0.about != nil }), let about = entry.about,
+    func snapshot(of app: AppID, _ scene: SceneID?) throws -> (file: ReadOnlyMemoryFile, about: SnapshotFacts)? {
+        let name = scene.map(Self.snapshot(of:)) ?? Self.snapshot
+        guard let entry = entries[app]?.first(where: { $0.name == name }), let about = entry.about,
             let limit = Self.sizeLimit(of: Self.snapshot)
         else { return nil }
         if let reason = Self.refusal(entry.name, entry.descriptor) { throw Problem("it has \(reason)") }

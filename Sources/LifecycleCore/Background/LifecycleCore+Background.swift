@@ -3,6 +3,7 @@ extension LifecycleCore {
     /// From launching (L3: a background launch is notified too) or the foreground.
     mutating func enterBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
         if !isDeferred(index) { leaveForegroundSlot(index) }
+        let hasScenes = self[run: index].hasScenes
         notifyScenes(index)
         if case .foreground(let foreground)? = apps[index].execution {
             cancel(index, foreground.watchdog)
@@ -11,6 +12,7 @@ extension LifecycleCore {
         dropInterruptions(index)
         startBudget(index, apps[index].policy.backgroundBudget, now)
         endIdleHint(index)
+        if !hasScenes { askForSnapshot(index, of: .main) }
         notify(index, .didEnterBackground)
         if self[run: index].assertions.hasWakes { makeTimeForWake(index, now) }
         if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
@@ -48,7 +50,8 @@ extension LifecycleCore {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
-            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene, .takeSnapshot:
+            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene, .takeSnapshot,
+            .takeSceneSnapshot:
             break
         }
     }

@@ -292,10 +292,10 @@ package enum MemoryCause: String, CaseIterable, Hashable, Sendable {
 
 /// What is dropped of what an app stored for its next launch.
 package enum DroppedState: Hashable, Sendable {
-    /// The restoration state, those of its scenes, and the snapshot.
+    /// The restoration state and the snapshot, and those of its scenes.
     case restoration
     /// All descriptors.
     case everything
-    /// The restoration state of one scene.
+    /// The restoration state and the snapshot of one scene.
     case scene(SceneID)
 }

@@ -166,6 +166,8 @@ package enum RunEvent: Hashable, Sendable {
     case idleHinted(Bool)
     /// After `Notice.takeSnapshot`: the snapshot is stored, or there is none (L18).
     case snapshotTaken
+    /// After `Notice.takeSceneSnapshot`: the same for a scene (L34).
+    case sceneSnapshotTaken(SceneID)
 }
 
 /// The origin of a request (L53): a request is a user's if it comes from outside every app.

@@ -107,7 +107,8 @@ extension LifecycleCore {
             suspension(index) != .no
         else { return nil }
         let due = stored.run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
-        let end = stored.run.snapshotDue.map { max($0, due) } ?? due
+        let snapshot = stored.run.snapshotDue.map { max($0, due) } ?? due
+        let end = stored.run.sceneSnapshots?.due.map { max($0, snapshot) } ?? snapshot
         return staysAwakeUntil(index).map { max($0, end) } ?? end
     }
 

@@ -57,7 +57,7 @@ extension LifecycleCore {
         case .openURL: return execution.phase == .foreground
         case .didResume: return execution.phase == .waking
         // A suspended app could read none of them before its thaw.
-        case .memoryWarning, .willTerminate, .scene:
+        case .memoryWarning, .willTerminate, .scene, .takeSceneSnapshot:
             return execution.phase != .terminating && (!execution.isAsleep || notice.isOfScene)
         }
     }

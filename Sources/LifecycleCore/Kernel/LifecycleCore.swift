@@ -203,6 +203,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .terminationAnswered: terminationAnswered(index, now)
         case .idleHinted(let isIdle): idleHinted(index, isIdle, now)
         case .snapshotTaken: self[run: index].snapshotDue = nil
+        case .sceneSnapshotTaken(let scene): sceneSnapshotTaken(index, scene)
         case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
         }
     }
@@ -338,7 +339,10 @@ extension LifecycleCore {
         case .launching, .enteringBackground, .background, .suspending, .suspended: break
         }
         switch execution {
-        case .foreground, .suspending, .terminating: running.run.snapshotDue = nil
+        case .foreground, .suspending, .terminating:
+            running.run.snapshotDue = nil
+            // Scenes are asked for theirs while their app leaves the foreground.
+            if before.phase != .foreground || execution.phase != .foreground { running.run.sceneSnapshots = nil }
         case .launching, .enteringBackground, .background, .suspended, .waking: break
         }
         enter(index, .running(running), before, reason, now)

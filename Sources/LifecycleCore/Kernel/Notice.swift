@@ -19,11 +19,14 @@ package enum Notice: Hashable, Sendable {
     /// L18: the app has answered that it is in the background, or new data has arrived there: a picture of it is wanted. Only to
     /// an app that handles it, which has `LifecycleCore.snapshotTime`.
     case takeSnapshot
+    /// L34: the scene has entered the background, or was in front last and new data has arrived: a picture of it is wanted. Only to an
+    /// app that handles it.
+    case takeSceneSnapshot(SceneID)
 
     /// Only a connection of the app can carry it: there is no signal for it.
     package var isForConnections: Bool {
         switch self {
-        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot: true
+        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot: true
         case .willResignActive, .didEnterBackground, .willEnterForeground, .didBecomeActive, .willTerminate,
             .memoryWarning, .tasksExpiring:
             false
@@ -39,7 +42,7 @@ package enum Notice: Hashable, Sendable {
         case .didEnterBackground: .background
         case .willTerminate: .terminate
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .takeSnapshot:
+            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot:
             nil
         }
     }
@@ -74,6 +77,7 @@ package struct HandledNotices: OptionSet, Hashable, Sendable {
     /// It creates scenes that a user asks for.
     package static let scenes = HandledNotices(rawValue: 16)
     package static let takeSnapshot = HandledNotices(rawValue: 256)
+    package static let takeSceneSnapshot = HandledNotices(rawValue: 512)
 }
 
 /// URLs that an app is to open (L8): they wait until it is in the foreground and handles them.

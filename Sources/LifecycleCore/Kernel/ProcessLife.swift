@@ -191,6 +191,8 @@ struct Run: Hashable, Sendable {
     var hasLockHold: Bool { _lockHold.isPresent }
     /// A snapshot was asked for: until then it is not suspended without it (L18).
     @Rare var snapshotDue: Instant? = nil
+    /// The scenes that were asked for their snapshots (L34); `nil`: none was, or all have given them.
+    @Rare var sceneSnapshots: SceneSnapshots? = nil
     /// What it uses of the processors in the background (L44).
     var processor = ProcessorWatch()
     /// It is watched whether it uses a GPU (L43).

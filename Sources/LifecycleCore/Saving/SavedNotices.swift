@@ -16,6 +16,7 @@ extension Notice: SavedUnion {
         case .didResume(let time, let changed): writer.put(case: 10, time, SavedKinds(list: changed))
         case .scene(let id, let notice): writer.put(case: 120, id, notice)
         case .takeSnapshot: writer.put(case: 140)
+        case .takeSceneSnapshot(let id): writer.put(case: 180, id)
         }
     }
 
@@ -42,6 +43,7 @@ extension Notice: SavedUnion {
             self = .didResume(after: time, changed: changed.list)
         case 120: self = .scene(try values.next(), try values.next())
         case 140: self = .takeSnapshot
+        case 180: self = .takeSceneSnapshot(try values.next())
         default: return nil
         }
     }

@@ -225,6 +225,7 @@ extension Run: SavedRecord {
         try coder.optional(70, &snapshotDue)
         try coder.flag(80, &isGPUWatched)
         try coder.field(120, &shown, unless: ShownModes())
+        try coder.optional(121, &sceneSnapshots)
         shownModes = shown.all
         modes = asserted + shown.held
     }

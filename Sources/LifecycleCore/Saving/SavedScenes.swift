@@ -29,6 +29,15 @@ extension Scene: SavedRecord {
     }
 }
 
+extension SceneSnapshots: SavedRecord {
+    package static var blank: SceneSnapshots { SceneSnapshots() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.list(1, &awaited, upTo: LifecycleCore.maximumScenes)
+        try coder.optional(2, &due)
+    }
+}
+
 /// Whether a foreground app is active, in the words of releases before scenes. The first one was never written.
 enum SavedActivation: CaseIterable, SavedCase {
     case background, inactive, active

@@ -99,6 +99,7 @@ extension LifecycleCore {
             report(.sceneChanged(apps[index].id, .main, from: .unattached, to: .background))
         }
         self[run: index].scenes = list
+        sceneSnapshotTaken(index, id)
         effects.append(.dropRestorationState(apps[index].id, .scene(id)))
         guard let slot = foregroundSlots.firstIndex(where: { $0.app == index && $0.scene == id }) else { return }
         let isOnly = foregroundSlots.count { $0.app == index } == 1
@@ -178,6 +179,7 @@ extension LifecycleCore {
                 let step = list[position].state.step(towards: state)
                 list[position].state = step.state
                 if isHandled { notify(index, .scene(scene.id, step.notice)) }
+                if step.notice == .didEnterBackground { askForSnapshot(index, of: scene.id) }
             }
             // That it is disconnected was reported when it was decided.
             if scene.shown != list[position].shown {

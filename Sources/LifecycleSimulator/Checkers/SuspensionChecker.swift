@@ -24,6 +24,9 @@ struct SuspensionChecker {
         var wasLeftAwake = false
         /// It was asked for a snapshot and has not answered: until when that may keep it awake.
         var snapshotUntil: Microseconds = 0
+        /// Its scenes that were asked and have not answered, and until when that may keep it awake.
+        var sceneSnapshots: Set<SceneID> = []
+        var sceneSnapshotsUntil: Microseconds = 0
         /// Input has woken it, and the thaw is not complete.
         var isWokenByInput = false
     }
@@ -52,6 +55,10 @@ struct SuspensionChecker {
         case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
         case .run(let run, .continued): if model.apps[app].run == run { apps[app].isStopped = false }
         case .run(let run, .snapshotTaken): if model.apps[app].run == run { apps[app].snapshotUntil = 0 }
+        case .run(let run, .sceneSnapshotTaken(let scene)):
+            if model.apps[app].run == run { apps[app].sceneSnapshots.remove(scene) }
+        case .run(let run, .scene(.ended(let scene))):
+            if model.apps[app].run == run { apps[app].sceneSnapshots.remove(scene) }
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         case .run(let run, .reattached): if model.apps[app].run == run { apps[app].isReattached = true }
         default: break
@@ -71,6 +78,11 @@ struct SuspensionChecker {
             mustRun = app
         case .continueStopped: apps[app].isStopped = false
         case .notify(_, .takeSnapshot): apps[app].snapshotUntil = now + 500 * .millisecond
+        case .notify(_, .takeSceneSnapshot(let scene)):
+            apps[app].sceneSnapshots.insert(scene)
+            apps[app].sceneSnapshotsUntil = now + 500 * .millisecond
+        // It counts from the answer.
+        case .report(.stateChanged(_, _, .background, _)): apps[app].sceneSnapshotsUntil = now + 500 * .millisecond
         case .report(.taskBegan): apps[app].tasks += 1
         case .report(.taskEnded): apps[app].tasks = max(0, apps[app].tasks - 1)
         case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = 0
@@ -169,8 +181,11 @@ struct SuspensionChecker {
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0
             let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry, settling) + apps[app].staysAwake
+            let isAsked =
+                now < apps[app].snapshotUntil
+                || !apps[app].sceneSnapshots.isEmpty && now < apps[app].sceneSnapshotsUntil
             findings.check(
-                now - since < max(1, delay) || now < apps[app].snapshotUntil, .suspendedInTime,
+                now - since < max(1, delay) || isAsked, .suspendedInTime,
                 "\(model.apps[app].id) has had no assertion for \(now - since) µs, but is not frozen")
         }
     }

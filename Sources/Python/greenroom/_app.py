@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any
 
 from . import _storage, _wire
 from ._connection import Connection, Reply
 from ._errors import Error, Refused, Unavailable
 from ._events import ANSWERED, ARGUMENTS, WAKES, Event, Launch, Result, combined, seconds, with_fewer_arguments
+from ._handlers import Handler, Handlers
 from ._run import Done, Signals, save_taken
 from ._task import Modes, Task
 
@@ -31,11 +32,10 @@ CALL_SECONDS = 10.0
 # How long the end of the program waits for what it has sent, in seconds.
 FLUSH_SECONDS = 1.0
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
 log = logging.getLogger("greenroom")
 
 
-class App:
+class App(Handlers):
     """An app that takes part in its lifecycle.
 
     Register handlers, restore the state, then call `run()`. Handlers are called one after the other on the thread of `run()`, or
@@ -67,88 +67,11 @@ class App:
         # The serial of the last event that was received: what a new connection need not repeat. 0: none, not even a launch.
         self._last = 0
 
-    # ---- Handlers
-
     def _register(self, kind: str, handler: Handler) -> Handler:
         self._handlers.setdefault(kind, []).append(with_fewer_arguments(handler, len(ARGUMENTS[kind])))
         if self._started and self._connection is not None:
             self._connection.reattach()
         return handler
-
-    def on_active(self, handler: Handler) -> Handler:
-        """`handler(cause)`: the app has become active. `cause` is launch, return or interruptionEnded."""
-        return self._register("didBecomeActive", handler)
-
-    def on_inactive(self, handler: Handler) -> Handler:
-        """`handler(cause)`: the app will stop being active. `cause` is interruption or background."""
-        return self._register("willResignActive", handler)
-
-    def on_foreground(self, handler: Handler) -> Handler:
-        """`handler()`: the app returns from the background and will become active."""
-        return self._register("willEnterForeground", handler)
-
-    def on_background(self, handler: Handler) -> Handler:
-        """`handler(remaining_seconds)`: the app is in the background. Its return is the answer; save the state in it."""
-        return self._register("didEnterBackground", handler)
-
-    def on_terminate(self, handler: Handler) -> Handler:
-        """`handler(reason, deadline_seconds)`: the app will be ended. Its return is the answer, after which the app may be killed
-        before `run()` returns: an app that ends in front saves its state here.
-
-        It is not called if the app is killed while it is suspended: it has saved its state in `on_background`.
-        """
-        return self._register("willTerminate", handler)
-
-    def on_memory_warning(self, handler: Handler) -> Handler:
-        """`handler(level)`: memory is short. `level` is warning or critical."""
-        return self._register("memoryWarning", handler)
-
-    def on_expiring(self, handler: Handler) -> Handler:
-        """`handler(names, remaining_seconds)`: the background time ends, and these tasks are open."""
-        return self._register("tasksExpiring", handler)
-
-    def on_push(self, handler: Handler) -> Handler:
-        """`handler(payload, id)`: a push has arrived. Its return completes the wake: a Result, True, False or None.
-
-        The manifest needs `BackgroundModes=push`; otherwise `greenroomctl push` is refused.
-        """
-        return self._register("push", handler)
-
-    def on_wake(self, handler: Handler) -> Handler:
-        """`handler(reason, id)`: the app was woken, for example to fetch. Its return completes the wake, as of `on_push`."""
-        return self._register("wake", handler)
-
-    def on_url(self, handler: Handler) -> Handler:
-        """`handler(url, scene)`: the app is to open a URL, in this scene."""
-        return self._register("openURL", handler)
-
-    def on_notification(self, handler: Handler) -> Handler:
-        """`handler(kind, payload)`: something has changed, for example the locale."""
-        return self._register("notification", handler)
-
-    def on_suspend(self, handler: Handler) -> Handler:
-        """`handler()`: the app will be suspended at once. The handler may be cut short by that."""
-        return self._register("willSuspend", handler)
-
-    def on_resume(self, handler: Handler) -> Handler:
-        """`handler(suspended_seconds, changed)`: the app was suspended for so long. `changed`: the kinds of notifications."""
-        return self._register("didResume", handler)
-
-    def on_scene(self, handler: Handler) -> Handler:
-        """`handler(scene, notice)`: one of the scenes of the app has changed.
-
-        `notice` is sceneWillConnect (a user has asked for the scene: create it), sceneWillEnterForeground, sceneDidBecomeActive,
-        sceneWillResignActive, sceneDidEnterBackground or sceneDidDisconnect (memory is short: destroy it).
-        """
-        return self._register("scene", handler)
-
-    def on_snapshot(self, handler: Handler) -> Handler:
-        """`handler()`: a picture of the app is wanted: it is in the background, or has got new data there. It returns the bytes of a
-        PNG, or a tuple of bytes and a media type such as "image/jpeg" or "text/plain", or None if there is nothing to show.
-
-        It has 500 ms. Then the app is suspended, and what it returns later is kept when it runs again.
-        """
-        return self._register("takeSnapshot", handler)
 
     # ---- Running
 
@@ -277,8 +200,8 @@ class App:
         """Answers an event whose handlers have returned."""
         if event.kind == "willTerminate":
             self._ended = True
-        if event.kind == "takeSnapshot":
-            save_taken(self.save_snapshot, results)
+        if event.kind in ("takeSnapshot", "takeSceneSnapshot"):
+            save_taken(self.save_snapshot, results, *event.arguments())
         if event.kind in ANSWERED and event.serial > 0:
             answer = {"result": _wire.Variant("s", combined(results))} if event.kind in WAKES else {}
             # The reply is not needed. NotOpen: another process of the app was first, or the answer is a repeated one.
@@ -486,15 +409,18 @@ class App:
         else:
             self._call("DropState")
 
-    def save_snapshot(self, image: bytes, type: str = "image/png") -> None:
+    def save_snapshot(self, image: bytes, type: str = "image/png", scene: str | None = None) -> None:
         """Saves a picture of the app, at most 8 MiB, or another form of what it shows (`type`: "image/jpeg", "text/plain" in UTF-8).
-        It is shown while the app is not, by `greenroomctl snapshot` and by programs that switch between apps. `on_snapshot` says
-        when one is wanted. Without Greenroom it does nothing.
+        With `scene` that of a scene, which is kept until `end_scene()`. It is shown while the app is not, by `greenroomctl snapshot`
+        and by programs that switch between apps. `on_snapshot` and `on_scene_snapshot` say when one is wanted. Without Greenroom it
+        does nothing.
         """
         _storage.check_size("the snapshot", image, 8 << 20)
         if self.in_greenroom:
             with _storage.sealed("snapshot", image) as descriptor:
-                if type == "image/png":
+                if scene is not None:
+                    self._call("SaveSceneSnapshot", "ssh", [scene, type, 0], descriptor)
+                elif type == "image/png":
                     self._call("SaveSnapshot", "h", [0], descriptor)
                 else:
                     self._call("SaveSnapshotAs", "sh", [type, 0], descriptor)

@@ -30,8 +30,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "didResume": {"suspendedSeconds": 0.0, "changed": []},
     "scene": {"scene": "main", "notice": ""},
     "takeSnapshot": {},
+    "takeSceneSnapshot": {"scene": "main"},
 }
-ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake", "takeSnapshot"}
+ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake", "takeSnapshot", "takeSceneSnapshot"}
 # Wakes take up to 30 seconds. With asyncio they are handled beside other events, so that none of those waits.
 WAKES = {"push", "wake"}
 

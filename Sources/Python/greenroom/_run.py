@@ -38,13 +38,13 @@ class Signals:
             signal.signal(number, earlier)
 
 
-def save_taken(save: Callable[[bytes, str], None], results: list[Any]) -> None:
-    """Saves what the handlers of `on_snapshot` have returned."""
+def save_taken(save: Callable[..., None], results: list[Any], *scene: str) -> None:
+    """Saves what the handlers of `on_snapshot` or, for a scene, `on_scene_snapshot` have returned."""
     for result in results:
         if result is None or result is Result.FAILED:
             continue
         try:
             image, type = result if isinstance(result, tuple) else (result, "image/png")
-            save(image, type)
+            save(image, type, *scene)
         except Exception:
             log.exception("the snapshot is not saved")

@@ -16,7 +16,7 @@ enum AppCommand: String, CaseIterable {
         case .remaining: ""
         case .save: "FILE|- [SCENE]"
         case .restore: "[FILE|- [SCENE]]"
-        case .snapshot: "FILE|- [TYPE]"
+        case .snapshot: "FILE|- [TYPE [SCENE]]"
         case .status, .summary: "TEXT"
         case .idle: "yes|no"
         case .mode: "MODE yes|no"
@@ -33,7 +33,7 @@ enum AppCommand: String, CaseIterable {
         case .task: "Run a command in a background task"
         case .remaining: "Print the background time that is left, in seconds"
         case .save: "Keep the restoration state, or that of a scene"
-        case .snapshot: "Keep what the app shows, to be shown while it is away"
+        case .snapshot: "Keep what the app, or a scene, shows, to be shown while it is away"
         case .restore: "Print the restoration state that was kept"
         case .status: "Set the status text"
         case .summary: "Keep one line about the state for the next launch"
@@ -51,7 +51,8 @@ enum AppCommand: String, CaseIterable {
         case .answer, .status, .summary, .idle: 1...1
         case .task: 2...Int.max
         case .mode, .scene: 2...2
-        case .save, .snapshot: 1...2
+        case .save: 1...2
+        case .snapshot: 1...3
         case .remaining: 0...0
         case .launch: 0...1
         case .restore: 0...2

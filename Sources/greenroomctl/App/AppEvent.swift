@@ -34,6 +34,7 @@ struct AppEvent {
         case "wake": [number("id"), text("reason")]
         case "notification": [text("kind"), text("payload")]
         case "scene": [text("scene"), text("notice")]
+        case "takeSceneSnapshot": [text("scene")]
         case "didResume": [seconds("suspendedSeconds", missing: "0")] + names("changed")
         default: []
         }

@@ -45,8 +45,14 @@ extension Session {
                 try client.call("SaveState", [state])
             }
         case .snapshot:
-            let type = rest.count > 1 ? rest[1] : MediaType.png
-            try client.call("SaveSnapshotAs", [.string(type), .descriptor(sealed(rest[0], command))])
+            let arguments: [Variant] = [
+                .string(rest.count > 1 ? rest[1] : MediaType.png), .descriptor(try sealed(rest[0], command)),
+            ]
+            if rest.count > 2 {
+                try client.call("SaveSceneSnapshot", [.string(rest[2])] + arguments)
+            } else {
+                try client.call("SaveSnapshotAs", arguments)
+            }
         case .restore: return try restore(client, rest.first ?? "-", scene: rest.count > 1 ? rest[1] : nil)
         case .status: try client.call("SetStatus", [.string(rest[0])])
         case .summary: try client.call("SetStateSummary", [.string(rest[0])])

@@ -235,7 +235,7 @@ struct InvariantChecker {
         case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         case .openURL: (expected, next) = ([.nothing, .inactive, .active], nil)
         case .willSuspend, .didResume, .takeSnapshot: (expected, next) = ([.background], nil)
-        case .scene: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
+        case .scene, .takeSceneSnapshot: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         }
         if !expected.contains(known.lastNotice) { fail("\(known.app) gets \(notice) after \(known.lastNotice)") }
         if let next { runs[run]?.lastNotice = next }

@@ -193,6 +193,8 @@ struct SavingTests {
             .run(run, .modesShown([.audio, .call])), .run(run, .modesShown([])),
             .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
             .run(run, .snapshotTaken), .run(run, .notified(.takeSnapshot, delivered: true, cpu: .zero)),
+            .run(run, .sceneSnapshotTaken(.main)),
+            .run(run, .notified(.takeSceneSnapshot(.main), delivered: true, cpu: .zero)),
             .run(run, .attached([.didEnterBackground, .didResume])), .run(run, .attached([])),
             .run(run, .notified(.willResignActive(.interruption), delivered: true, cpu: .zero)),
             .run(run, .notified(.didBecomeActive(.interruptionEnded), delivered: true, cpu: .zero)),

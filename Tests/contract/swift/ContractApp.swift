@@ -101,6 +101,7 @@ final class ContractApp: AppDelegate {
     func willSuspend() { say("suspend") }
     func sceneDidChange(_ scene: String, _ notice: SceneNotice) { say("scene \(scene) \(notice.rawValue)") }
     func takeSnapshot() -> Snapshot? { Snapshot(text: "page \(count)") }
+    func takeSnapshot(scene: String) -> Snapshot? { Snapshot(text: scene) }
 
     func didResume(after time: Duration, changed: [String]) {
         let tenths = (time / .milliseconds(100)).rounded()
