@@ -13,6 +13,7 @@ static const struct {
     bool is_answered;
 } kinds[] = {
     {"didBecomeActive", GREENROOM_DID_BECOME_ACTIVE, false},
+    {"didDiscardScenes", GREENROOM_DID_DISCARD_SCENES, false},
     {"didEnterBackground", GREENROOM_DID_ENTER_BACKGROUND, true},
     {"didResume", GREENROOM_DID_RESUME, false},
     {"memoryWarning", GREENROOM_MEMORY_WARNING, false},
@@ -141,7 +142,7 @@ static int read_detail(sd_bus_message *message, const char *key, const char *typ
     greenroom_event *public = &event->public;
     greenroom_kind kind = public->kind;
     bool has_cause = kind == GREENROOM_DID_BECOME_ACTIVE || kind == GREENROOM_WILL_RESIGN_ACTIVE;
-    bool has_reason = kind == GREENROOM_WILL_TERMINATE || kind == GREENROOM_WAKE;
+    bool has_reason = kind == GREENROOM_WILL_TERMINATE || kind == GREENROOM_WAKE || kind == GREENROOM_SCENE;
     bool has_payload = kind == GREENROOM_PUSH || kind == GREENROOM_NOTIFICATION;
     bool has_scene = kind == GREENROOM_SCENE || kind == GREENROOM_OPEN_URL || kind == GREENROOM_TAKE_SCENE_SNAPSHOT;
     if (kind == GREENROOM_OPEN_URL && strcmp(key, "url") == 0)
@@ -166,8 +167,11 @@ static int read_detail(sd_bus_message *message, const char *key, const char *typ
         return record_read_span(message, type, &public->remaining_usec);
     if (kind == GREENROOM_DID_RESUME && strcmp(key, "suspendedSeconds") == 0)
         return record_read_span(message, type, &public->suspended_usec);
-    if (strcmp(key, kind == GREENROOM_TASKS_EXPIRING ? "names" : "changed") == 0 &&
-        (kind == GREENROOM_TASKS_EXPIRING || kind == GREENROOM_DID_RESUME))
+    const char *names = kind == GREENROOM_TASKS_EXPIRING       ? "names"
+                        : kind == GREENROOM_DID_RESUME         ? "changed"
+                        : kind == GREENROOM_DID_DISCARD_SCENES ? "scenes"
+                                                               : NULL;
+    if (names && strcmp(key, names) == 0)
         return record_read_texts(message, type, &event->names, &public->n_names);
     return 0;
 }
@@ -185,7 +189,9 @@ static int complete(struct event *event) {
     case GREENROOM_OPEN_URL:
         return complete_text(&public->url, "") < 0 ? -ENOMEM : complete_text(&public->scene, "main");
     case GREENROOM_SCENE:
-        return complete_text(&public->scene, "main") < 0 ? -ENOMEM : complete_text(&public->notice, "");
+        if (complete_text(&public->scene, "main") < 0 || complete_text(&public->reason, "") < 0)
+            return -ENOMEM;
+        return complete_text(&public->notice, "");
     case GREENROOM_TAKE_SCENE_SNAPSHOT:
         return complete_text(&public->scene, "main");
     case GREENROOM_DID_BECOME_ACTIVE:
@@ -203,6 +209,7 @@ static int complete(struct event *event) {
         return complete_text(&public->notification, "") < 0 ? -ENOMEM : complete_text(&public->payload, "");
     case GREENROOM_TASKS_EXPIRING:
     case GREENROOM_DID_RESUME:
+    case GREENROOM_DID_DISCARD_SCENES:
         if (!event->names)
             event->names = calloc(1, sizeof *event->names);
         return event->names ? 0 : -ENOMEM;

@@ -29,6 +29,7 @@ package enum ControlNames {
         case notInterrupted = "NotInterrupted"
         case modeNotDeclared = "ModeNotDeclared"
         case noScene = "NoScene"
+        case lastScene = "LastScene"
         case launchPostponed = "LaunchPostponed"
         case backgroundTimeUsedUp = "BackgroundTimeUsedUp"
         case requesterNotInForeground = "RequesterNotInForeground"

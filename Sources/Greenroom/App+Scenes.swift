@@ -12,7 +12,7 @@ public enum SceneNotice: String, CaseIterable, Sendable {
     case willResignActive = "sceneWillResignActive"
     /// It is not shown any more.
     case didEnterBackground = "sceneDidEnterBackground"
-    /// Memory is short, and the scene was in the background: destroy it.
+    /// Memory is short, and the scene was in the background, or a user has closed it: destroy it.
     case didDisconnect = "sceneDidDisconnect"
 }
 

@@ -97,6 +97,9 @@ public protocol AppDelegate: AnyObject {
     /// It is called when the scene has entered the background, and after a wake that has led to new data for the one that was in
     /// front last.
     func takeSnapshot(scene: String) throws -> Snapshot?
+
+    /// A user has closed these scenes, now or while the app did not run: they do not come back.
+    func didDiscardScenes(_ scenes: [String]) throws
 }
 
 extension AppDelegate {
@@ -140,6 +143,8 @@ extension AppDelegate {
     public func takeSnapshot() -> Snapshot? { nil }
     /// Returns `nil`.
     public func takeSnapshot(scene: String) -> Snapshot? { nil }
+    /// Does nothing.
+    public func didDiscardScenes(_ scenes: [String]) {}
 
     /// Calls the method for an event. A wake is completed with what it returns.
     func handle(_ event: AppEvent) {
@@ -161,6 +166,7 @@ extension AppDelegate {
             case .didResume(let time, let changed): try didResume(after: time, changed: changed)
             case .scene(let scene, let notice): try sceneDidChange(scene, notice)
             case .takeSnapshot: if let snapshot = try takeSnapshot() { try App.shared.save(snapshot) }
+            case .didDiscardScenes(let scenes): try didDiscardScenes(scenes)
             case .takeSceneSnapshot(let scene):
                 if let snapshot = try takeSnapshot(scene: scene) { try App.shared.save(snapshot, scene: scene) }
             }

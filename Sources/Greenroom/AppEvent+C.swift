@@ -33,6 +33,7 @@ extension AppEvent {
             guard let notice = SceneNotice(rawValue: text(event.notice)) else { return nil }
             self = .scene(text(event.scene), notice)
         case GREENROOM_TAKE_SNAPSHOT: self = .takeSnapshot
+        case GREENROOM_DID_DISCARD_SCENES: self = .didDiscardScenes(texts(event))
         case GREENROOM_TAKE_SCENE_SNAPSHOT: self = .takeSceneSnapshot(text(event.scene))
         default: return nil
         }
@@ -73,6 +74,7 @@ extension AppEvent {
         case .scene: "scene"
         case .takeSnapshot: "takeSnapshot"
         case .takeSceneSnapshot: "takeSceneSnapshot"
+        case .didDiscardScenes: "didDiscardScenes"
         }
     }
 }

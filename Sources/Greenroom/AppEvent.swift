@@ -48,6 +48,9 @@ public enum AppEvent: Sendable {
     /// It comes when the scene has entered the background, and after a wake that has led to new data for the one that was in front
     /// last.
     case takeSceneSnapshot(String)
+    /// A user has closed these scenes, now or while the app did not run: they do not come back. One that was connected was
+    /// disconnected before (`SceneNotice.didDisconnect`).
+    case didDiscardScenes([String])
 
     /// Kinds of events, for `App.handledEvents`.
     public struct Kinds: OptionSet, Sendable, Hashable {
@@ -66,7 +69,7 @@ public enum AppEvent: Sendable {
         public static let all: Kinds = [
             .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate,
             .didReceiveMemoryWarning, .tasksWillExpire, .open, .didReceivePush, .didWake, .didReceiveNotification,
-            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot,
+            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot, .didDiscardScenes,
         ]
         /// `AppEvent.didBecomeActive(cause:)`.
         public static let didBecomeActive = Kinds(GREENROOM_DID_BECOME_ACTIVE)
@@ -100,6 +103,8 @@ public enum AppEvent: Sendable {
         public static let takeSnapshot = Kinds(GREENROOM_TAKE_SNAPSHOT)
         /// `AppEvent.takeSceneSnapshot(_:)`. Without it no snapshot of a scene is asked for.
         public static let takeSceneSnapshot = Kinds(GREENROOM_TAKE_SCENE_SNAPSHOT)
+        /// `AppEvent.didDiscardScenes(_:)`.
+        public static let didDiscardScenes = Kinds(GREENROOM_DID_DISCARD_SCENES)
     }
 }
 

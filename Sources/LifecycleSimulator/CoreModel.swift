@@ -303,7 +303,7 @@ struct CoreModel {
                 apps[app].isNotifiedToTerminate = true
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot:
+            .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
             break
         }
     }

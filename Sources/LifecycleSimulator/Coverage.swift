@@ -21,7 +21,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case processorMeasured, gpuUsed, socketsReady, timer, observed
     case attached, terminationAnswered, idleHinted, snapshotTaken, sceneSnapshotTaken, open
     case hookEnded
-    case sceneBegan, sceneEnded, activateScene, backgroundScene
+    case sceneBegan, sceneEnded, activateScene, backgroundScene, closeScene
 
     package var name: String { String(describing: self) }
 
@@ -124,6 +124,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .open: self = .open
         case .scene(_, .activate): self = .activateScene
         case .scene(_, .background): self = .backgroundScene
+        case .scene(_, .close): self = .closeScene
         }
     }
 

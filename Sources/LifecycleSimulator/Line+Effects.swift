@@ -162,7 +162,8 @@ extension Line {
             case .notInForeground: add("not in the foreground")
             case .notInterrupted: add("not interrupted")
             case .modeNotDeclared(let mode): add("no mode ", mode)
-            case .noScene(let id): add("no scene ", id.name)
+            case .noScene(let id), .noSuchScene(let id): add("no scene ", id.name)
+            case .lastScene: add("the last scene")
             case .launchPostponed(let time):
                 add("postponed by ")
                 add(time)

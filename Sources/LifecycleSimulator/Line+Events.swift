@@ -151,11 +151,19 @@ extension Line {
         case .mainProcessChanged(let pid):
             add(" has main process ")
             add(pid)
+        case .attached, .terminationAnswered, .idleHinted, .snapshotTaken, .sceneSnapshotTaken:
+            addConnection(event)
+        }
+    }
+
+    private mutating func addConnection(_ event: RunEvent) {
+        switch event {
         case .attached(let handled): add(handled)
         case .terminationAnswered: add(" has finished")
         case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
         case .snapshotTaken: add(" has taken its snapshot")
         case .sceneSnapshotTaken(let scene): add(" has taken the snapshot of its scene \(scene)")
+        default: break
         }
     }
 
@@ -237,7 +245,9 @@ extension Line {
             add("open “")
             add(url)
             add("” with")
-        case .scene(let id, let what): add(what == .activate ? "activate \(id) of" : "send \(id) to the background of")
+        case .scene(let id, .activate): add("activate \(id) of")
+        case .scene(let id, .background): add("send \(id) to the background of")
+        case .scene(let id, .close): add("close \(id) of")
         case .send(let notification):
             add("send ")
             add(notification)

@@ -19,6 +19,8 @@ extension Notice {
         case .willSuspend: "willSuspend"
         case .didResume(_, let changed): "didResume, changed: \(changed.joined(separator: " "))"
         case .scene(let id, let notice): "\(notice.rawValue) \(id)"
+        case .sceneClosed(let id): "sceneDidDisconnect \(id) (closed)"
+        case .didDiscardScenes(let list): "didDiscardScenes \(list.map(\.name).joined(separator: " "))"
         case .takeSnapshot: "takeSnapshot"
         case .takeSceneSnapshot(let id): "takeSceneSnapshot \(id)"
         }
@@ -35,5 +37,6 @@ extension Line {
         if handled.contains(.scenes) { add(" scenes") }
         if handled.contains(.takeSnapshot) { add(" takeSnapshot") }
         if handled.contains(.takeSceneSnapshot) { add(" takeSceneSnapshot") }
+        if handled.contains(.didDiscardScenes) { add(" didDiscardScenes") }
     }
 }

@@ -25,7 +25,9 @@ extension World {
     mutating func receive(_ run: Int, _ notice: Notice) {
         let policy = apps[runs[run].app].policy
         switch notice {
-        case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume, .scene: break
+        case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume, .scene,
+            .sceneClosed, .didDiscardScenes:
+            break
         case .takeSnapshot: takeSnapshot(run)
         case .takeSceneSnapshot(let scene): takeSnapshot(run, of: scene)
         case .didBecomeActive:

@@ -65,6 +65,7 @@ extension World {
         if scenes.areUsed, scenes.random.chance(700) { handled.insert(.scenes) }
         if connections.takeSnapshots, connections.snapshots.chance(600) { handled.insert(.takeSnapshot) }
         if scenes.areUsed, scenes.snapshots.chance(400) { handled.insert(.takeSceneSnapshot) }
+        if scenes.areUsed, scenes.snapshots.chance(400) { handled.insert(.didDiscardScenes) }
         return handled
     }
 

@@ -47,7 +47,8 @@ extension World {
         guard scenes.areUsed, scenes.random.chance(250) else { return }
         lastRequest += 1
         let app = apps[scenes.random.below(scenes.random.chance(500) ? min(2, apps.count) : apps.count)].id
-        let what: SceneRequest = scenes.random.chance(700) ? .activate : .background
+        let what: SceneRequest =
+            scenes.random.chance(600) ? .activate : scenes.random.pick([.background, .close])
         deliver(.requested(RequestID(lastRequest), app, .scene(scenes.name(), what)), after: 0)
     }
 }

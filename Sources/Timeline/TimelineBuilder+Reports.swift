@@ -102,6 +102,7 @@ extension Request {
         case .open: "opening of a URL"
         case .scene(let scene, .activate): "activation of the scene '\(scene)'"
         case .scene(let scene, .background): "move of the scene '\(scene)' to the background"
+        case .scene(let scene, .close): "closing of the scene '\(scene)'"
         }
     }
 }

@@ -16,7 +16,7 @@ enum Help {
             Query:
             \(lines([.list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .snapshot, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
             Control:
-            \(lines([.switchApps, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
+            \(lines([.switchApps, .launch, .activate, .background, .close, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Programs without a manifest:
             \(lines([.run, .mcpConfig]))
             Instances of templates (worker@.app):
@@ -51,7 +51,7 @@ enum Help {
         case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .log, .watch,
             .top:
             queryDetails(verb)
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send,
+        case .launch, .activate, .background, .close, .interrupt, .resume, .terminate, .restart, .push, .send,
             .open:
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
@@ -256,6 +256,15 @@ enum Help {
         """
     }
 
+    private static var closeDetails: String {
+        """
+          --scene ID              The scene, which may be unattached
+          --no-block              Do not wait for the result; a refusal is still reported
+
+        The app is notified, when it runs. Its other scenes stay. 'list --scenes' lists them.
+        """
+    }
+
     private static func controlDetails(_ verb: Verb) -> String? {
         switch verb {
         case .launch:
@@ -289,6 +298,7 @@ enum Help {
             The app has its background deadline to finish. It is suspended when its background tasks have ended or its
             background time has expired.
             """
+        case .close: closeDetails
         case .interrupt:
             """
               --while-connected       Do not exit; the interruption ends with this program (Ctrl-C)
@@ -389,8 +399,9 @@ enum Help {
 
             For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,
             willEnterForeground, didEnterBackground, willTerminate, memoryWarning, tasksExpiring, push, wake, notification,
-            willSuspend, didResume, scene, takeSnapshot, takeSceneSnapshot; without KIND all. didEnterBackground,
-            willTerminate, push, wake, takeSnapshot and takeSceneSnapshot have to be answered. TYPE of 'snapshot' is a media type, by default image/png.
+            willSuspend, didResume, scene, takeSnapshot, takeSceneSnapshot, didDiscardScenes; without KIND all.
+            didEnterBackground, willTerminate, push, wake, takeSnapshot and takeSceneSnapshot have to be answered.
+            TYPE of 'snapshot' is a media type, by default image/png.
 
             greenroomctl app events didEnterBackground push | while read -r serial kind rest; do … ; done
 

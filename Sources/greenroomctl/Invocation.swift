@@ -164,6 +164,7 @@ package struct Invocation: Equatable, Sendable {
                 + Self.expectation(text, LaunchReason.allCases.map(\.rawValue))
         }
         if let sentence = plotProblem() { return sentence }
+        if verb == .close, !has(.scene) { return "close: missing option; expected --scene ID" }
         if verb == .receipts || verb == .plot, let text = options[.since], TimeParser.parse(text) == nil {
             return "--since: invalid time '\(escaped(text))'; expected \(TimeParser.expected)"
         }

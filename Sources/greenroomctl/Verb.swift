@@ -7,7 +7,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case cat, snapshot, receipts, receipt, log, watch, top
     /// `switch`, which is no name for a case.
     case switchApps = "switch"
-    case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
+    case launch, activate, background, close, interrupt, resume, terminate, restart, push, send, open
     case run
     case mcpConfig = "mcp-config"
     case enable, disable
@@ -36,6 +36,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .enable, .disable: "APP… [--now] [--config DIR]"
         case .activate, .background: "APP… [--scene ID] [--no-block]"
         case .resume: "APP… [--no-block]"
+        case .close: "APP --scene ID [--no-block]"
         case .interrupt: "APP… [--while-connected] [--no-block]"
         case .terminate: "APP… [--remove] [--no-block]"
         case .restart: "APP… [--background] [-E NAME[=VALUE]]…"
@@ -71,6 +72,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .list, .status, .idle, .listTimers, .show, .receipts, .log, .plot, .savings: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .edit, .snapshot: "APP"
+        case .close: "APP --scene ID"
         case .push: "APP [PAYLOAD]"
         case .certify: "APP|-- COMMAND…"
         case .send: "APP KIND [PAYLOAD]"
@@ -87,7 +89,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .reload, .reexec, .doctor, .top, .switchApps: 0...0
         case .list, .status, .show, .idle, .listTimers, .watch, .receipts, .log, .plot, .replay, .savings: 0...Int.max
         case .pressure, .help: 0...1
-        case .receipt, .snapshot, .edit, .mcpConfig: 1...1
+        case .receipt, .snapshot, .edit, .mcpConfig, .close: 1...1
         case .explain, .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart,
             .enable,
             .disable, .verify:
@@ -107,7 +109,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .activate, .background,
             .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
-        case .push, .send, .open, .snapshot, .initialize, .edit, .certify: 1
+        case .push, .send, .open, .snapshot, .initialize, .edit, .certify, .close: 1
         case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .mcpConfig, .help, .top, .replay,
             .switchApps:
             0
@@ -133,6 +135,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .launch: "Launch apps and wait until they are active, or in the background"
         case .activate: "Bring apps to the foreground"
         case .background: "Move apps to the background"
+        case .close: "Close a scene of an app: its state and its snapshot are removed"
         case .interrupt: "Begin an interruption: the apps become inactive"
         case .resume: "End an interruption"
         case .terminate: "Terminate apps; with --remove, kill them at once"
@@ -167,7 +170,7 @@ package enum Verb: String, CaseIterable, Sendable {
         switch word {
         case "start": "use 'launch'"
         case "exec", "spawn": "use 'run -- COMMAND…', or 'init NAME -- COMMAND…', then 'reload' and 'launch'"
-        case "stop", "quit", "exit", "close": "use 'terminate'"
+        case "stop", "quit", "exit": "use 'terminate'"
         case "kill", "rm", "remove", "delete": "use 'terminate --remove', or 'terminate' for an orderly end"
         case "freeze", "suspend", "pause":
             "use 'background': an app in the background is suspended when it has no work"
@@ -292,10 +295,10 @@ package enum Option: String, CaseIterable, Sendable {
         case .after, .timeout, .result, .answer: [.app]
         case .urlScheme: [.initialize]
         case .state, .full, .scenes: [.list]
-        case .scene: [.activate, .background, .snapshot]
+        case .scene: [.activate, .background, .close, .snapshot]
         case .sort: [.list, .top]
         case .interval, .batch, .count: [.top]
-        case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]
+        case .noBlock: [.launch, .activate, .background, .close, .interrupt, .resume, .terminate, .push, .send, .open]
         }
     }
 }

@@ -111,6 +111,7 @@ struct AppCommandTests {
             (["app", "idle", "maybe"], "app idle: invalid value 'maybe'; expected yes or no"),
             (["app", "launch", "why"], "app launch: unknown key 'why'"),
             (["list", "--after", "1"], "list: unexpected option '--after'; it is for app"),
+            (["close", "mail"], "close: missing option; expected --scene ID"),
         ] {
             let outcome = try RunningProgram(words, environment: [], terminal: false).finish(in: EventLoop())
             #expect(outcome.status == 2)
@@ -134,6 +135,7 @@ struct AppCommandTests {
             ("notification", [("kind", .string("locale")), ("payload", .string("de DE"))], " locale de DE"),
             ("didResume", [("suspendedSeconds", .double(60)), ("changed", .strings(["time"]))], " 60 time"),
             ("scene", [("scene", .string("a")), ("notice", .string("sceneWillConnect"))], " a sceneWillConnect"),
+            ("didDiscardScenes", [("scenes", .strings(["a", "b"]))], " a b"),
             ("later", [("x", .bool(true))], ""),
         ]
         for isJSON in [false, true] {
@@ -159,7 +161,7 @@ struct AppCommandTests {
         "openURL", "didBecomeActive", "willResignActive", "willEnterForeground", "didEnterBackground", "willTerminate",
         "memoryWarning", "tasksExpiring", "push", "wake", "notification", "willSuspend", "didResume",
         "scene",
-        "takeSnapshot", "takeSceneSnapshot",
+        "takeSnapshot", "takeSceneSnapshot", "didDiscardScenes",
     ]
 
     @Test("wait takes one event, says that a launching app is ready, and exits with 124 when its time is over")

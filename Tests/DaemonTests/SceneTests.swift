@@ -182,6 +182,40 @@ struct SceneTests {
         #expect(try control(last, "snapshot", "mail", "--scene", "main").contains("it has none"))
     }
 
+    @Test(
+        "a user closes a scene of an app that runs, and one of an app that does not, which is notified at its next launch (L34)"
+    )
+    func closed() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(["mail": SelfConnectionTests.manifest(root, SelfStage.quick)], root: root)
+        func close(_ scene: String) throws -> String {
+            try daemon.run(
+                "\(TestDaemon.binaries)/greenroomctl", ["--runtime", daemon.runtime, "close", "mail", "--scene", scene]
+            ).output
+        }
+        func names(_ event: SelfClient.Event) -> [String] {
+            event.details["scenes"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        }
+        var client = try SelfStage.launch(daemon, "mail", "lend")
+        for scene in ["a", "b"] { try client.call("BeginScene", [.string(scene), .string("")]) }
+        _ = try events(client, 8)
+        #expect(try close("main").contains("mail:"))
+        let end = try client.next()
+        #expect(end.details["notice"]?.stringValue == "sceneDidDisconnect")
+        #expect(end.details["reason"]?.stringValue == "closed")
+        let discarded = try client.next()
+        #expect(discarded.kind == "didDiscardScenes" && names(discarded) == ["main"])
+        #expect(try states(daemon, "mail") == ["a window background", "b window foregroundActive"])
+        #expect(try close("main").contains("it has no scene 'main'"))
+        try daemon.terminate("mail")
+        _ = try close("a")
+        #expect(try states(daemon, "mail") == ["b window unattached"])
+        try SelfStage.request(daemon, "Launch", "mail", [.dictionary([])])
+        client = try SelfClient(daemon)
+        try client.attach()
+        #expect(try names(client.next()) == ["a"])
+    }
+
     @Test("a script begins scenes over its notify socket; what is not valid is refused with a sentence (L34)")
     func messages() throws {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("", "[Lifecycle]\nSceneRoles=external")])

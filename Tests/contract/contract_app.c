@@ -125,7 +125,10 @@ static int handle(greenroom_app *app, const greenroom_event *event, void *userda
         say(app, "resume %.1f%s", (double)event->suspended_usec / 1e6, joined(event));
         break;
     case GREENROOM_SCENE:
-        say(app, "scene %s %s", event->scene, event->notice);
+        say(app, "scene %s %s%s%s", event->scene, event->notice, *event->reason ? " " : "", event->reason);
+        break;
+    case GREENROOM_DID_DISCARD_SCENES:
+        say(app, "discarded%s", joined(event));
         break;
     case GREENROOM_TAKE_SNAPSHOT:
         return snapshot(app);

@@ -114,8 +114,13 @@ def resume(seconds, changed):
 
 
 @app.on_scene
-def scene(scene, notice):
-    say(f"scene {scene} {notice}")
+def scene(scene, notice, reason):
+    say(f"scene {scene} {notice} {reason}".strip())
+
+
+@app.on_discard
+def discard(scenes):
+    say(f"discarded {' '.join(scenes)}")
 
 
 @app.on_snapshot

@@ -53,7 +53,7 @@ fi
 
 # The trap runs at once if the shell is in `wait`, and otherwise after the end of the pipeline. So the loop is in the background.
 trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' TERM
-"$greenroomctl" app events didBecomeActive didEnterBackground didResume memoryWarning notification openURL push scene takeSceneSnapshot takeSnapshot \
+"$greenroomctl" app events didBecomeActive didDiscardScenes didEnterBackground didResume memoryWarning notification openURL push scene takeSceneSnapshot takeSnapshot \
     tasksExpiring wake willEnterForeground willResignActive willSuspend willTerminate |
     while read -r serial kind first rest; do
         case $kind in
@@ -92,6 +92,7 @@ trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' T
             printf %s "$first" | "$greenroomctl" app snapshot - text/plain "$first"
             "$greenroomctl" app answer "$serial"
             ;;
+        didDiscardScenes) say "discarded $first${rest:+ $rest}" ;;
         willSuspend) say suspend ;;
         didResume) say "resume $first${rest:+ $rest}" ;;
         esac

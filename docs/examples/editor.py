@@ -6,6 +6,7 @@
     greenroomctl activate editor --scene report
     greenroomctl snapshot editor               what it shows, and one of its windows:
     greenroomctl snapshot editor --scene report
+    greenroomctl close editor --scene report
 
 The documents are in STATE_DIRECTORY; what is not written yet is in the restoration state of its window. After the process has ended, the
 window that was in front comes back with the app, and the others when they are activated.

@@ -93,7 +93,7 @@ _greenroomctl() {
         '') words+=' --version' ;;
         list) words+=' --state --sort --scenes --full' ;;
         launch) words+=' --background --reason --url --setenv --no-block' ;;
-        activate | background) words+=' --scene --no-block' ;;
+        activate | background | close) words+=' --scene --no-block' ;;
         resume | push | send | open) words+=' --no-block' ;;
         interrupt) words+=' --while-connected --no-block' ;;
         terminate) words+=' --remove --no-block' ;;
@@ -116,7 +116,7 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background interrupt
+        local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background close interrupt
             resume terminate restart push send open run mcp-config enable disable pressure init certify edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
@@ -126,7 +126,7 @@ _greenroomctl() {
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;
         resume) words=$(__greenroomctl_query inactive list) ;;
         terminate) words=$(__greenroomctl_query '[!n]*' list) ;;
-        push | open | edit | snapshot | certify) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
+        push | open | edit | snapshot | certify | close) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
         send)
             case $operands in
             0) words=$(__greenroomctl_query '' list) ;;
@@ -142,7 +142,7 @@ _greenroomctl() {
         app)
             case $operands:$first in
             0:*) words='events wait answer task mode scene remaining save restore snapshot status summary idle launch' ;;
-            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot takeSceneSnapshot' ;;
+            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot takeSceneSnapshot didDiscardScenes' ;;
             1:idle | 2:mode) words='yes no' ;;
             2:scene) words='window external panel no' ;;
             1:mode) words='audio recording call location accessory processing' ;;

@@ -70,9 +70,10 @@ typedef enum greenroom_kind {
     GREENROOM_NOTIFICATION = 11,        /* Something has changed. notification (for example locale), payload */
     GREENROOM_WILL_SUSPEND = 12,        /* The app will be suspended at once; a handler may be cut short by that */
     GREENROOM_DID_RESUME = 13,          /* It was suspended. suspended_usec; names: the kinds of notifications meanwhile */
-    GREENROOM_SCENE = 14,               /* One of its scenes has changed. scene, notice: sceneWillConnect, sceneDidBecomeActive, … */
+    GREENROOM_SCENE = 14,               /* One of its scenes has changed. scene, notice: sceneWillConnect, sceneDidBecomeActive, …, reason */
     GREENROOM_TAKE_SNAPSHOT = 15,       /* A picture of it is wanted: greenroom_save_snapshot_as(), within 500 ms. Answered */
     GREENROOM_TAKE_SCENE_SNAPSHOT = 16, /* The same of a scene: greenroom_save_scene_snapshot(). scene. Answered */
+    GREENROOM_DID_DISCARD_SCENES = 17,  /* A user has closed these scenes: they do not come back. names */
 } greenroom_kind;
 
 /*

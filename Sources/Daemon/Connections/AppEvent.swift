@@ -17,7 +17,8 @@ extension EventKind {
             case .openURL: .openURL
             case .willSuspend: .willSuspend
             case .didResume: .didResume
-            case .scene: .scene
+            case .scene, .sceneClosed: .scene
+            case .didDiscardScenes: .didDiscardScenes
             case .takeSnapshot: .takeSnapshot
             case .takeSceneSnapshot: .takeSceneSnapshot
             }
@@ -28,7 +29,7 @@ extension EventKind {
         switch self {
         case .didEnterBackground, .willTerminate, .push, .wake, .takeSnapshot, .takeSceneSnapshot: true
         case .openURL, .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .tasksExpiring,
-            .notification, .willSuspend, .didResume, .scene:
+            .notification, .willSuspend, .didResume, .scene, .didDiscardScenes:
             false
         }
     }
@@ -38,7 +39,7 @@ extension EventKind {
         switch self {
         case .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate: true
         case .openURL, .memoryWarning, .tasksExpiring, .push, .wake, .notification, .willSuspend, .didResume, .scene,
-            .takeSnapshot, .takeSceneSnapshot:
+            .takeSnapshot, .takeSceneSnapshot, .didDiscardScenes:
             false
         }
     }
@@ -55,6 +56,7 @@ extension HandledNotices {
         if kinds.contains(.scene) { insert(.scenes) }
         if kinds.contains(.takeSnapshot) { insert(.takeSnapshot) }
         if kinds.contains(.takeSceneSnapshot) { insert(.takeSceneSnapshot) }
+        if kinds.contains(.didDiscardScenes) { insert(.didDiscardScenes) }
     }
 }
 
@@ -147,14 +149,23 @@ struct AppEvent: Hashable {
             case .openURL(let url):
                 return [("url", .string(url))] + (scene.isEmpty ? [] : [("scene", .string(scene))])
             case .scene(let id, let notice):
-                return [
-                    ("scene", .string(id.name)), ("notice", .string(notice.rawValue)),
-                    ("state", .string(notice.state.name)),
-                ]
+                return Self.details(of: id, notice, reason: notice == .didDisconnect ? "memory" : nil)
+            case .sceneClosed(let id): return Self.details(of: id, .didDisconnect, reason: "closed")
+            case .didDiscardScenes(let scenes): return [("scenes", .strings(scenes.map(\.name)))]
             case .didResume(let time, let changed):
                 return [("suspendedSeconds", time.variant), ("changed", .strings(changed))]
             }
         }
+    }
+}
+
+extension AppEvent {
+    /// - Parameter reason: of `sceneDidDisconnect`.
+    private static func details(of id: SceneID, _ notice: SceneNotice, reason: String?) -> [(String, Variant)] {
+        [
+            ("scene", .string(id.name)), ("notice", .string(notice.rawValue)),
+            ("state", .string(notice.state.name)),
+        ] + (reason.map { [("reason", .string($0))] } ?? [])
     }
 }
 

@@ -197,7 +197,7 @@ final class ConnectionTransport {
             event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
         case .openURL: event.scene = view?.mostActiveScene?.id.name ?? ""
         case .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .push, .wake, .notification,
-            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot:
+            .willSuspend, .didResume, .scene, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
             break
         }
     }

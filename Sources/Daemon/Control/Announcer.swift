@@ -55,6 +55,7 @@ final class Announcer {
         case .registered(let id, _, launches: _), .unregistered(let id): record(id)
         case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)), .run(let run, .scene):
             if let id = bus.driver.core.app(of: run) { record(id) }
+        case .requested(_, let id, .scene, by: _): record(id)
         case .configured: schedule()
         case .observed(let notification, of: nil) where notification.kind == "orientation": schedule()
         default: break

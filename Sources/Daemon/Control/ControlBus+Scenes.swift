@@ -12,7 +12,9 @@ extension ControlBus {
                 [unowned self] call in self.requestScene(call, call.text(0), call.text(1), what)
             }
         }
-        return [method("ActivateScene", .activate), method("BackgroundScene", .background)]
+        return [
+            method("ActivateScene", .activate), method("BackgroundScene", .background), method("CloseScene", .close),
+        ]
     }
 
     func sceneMethodsOfApp() -> [BusMethod] {
@@ -21,7 +23,9 @@ extension ControlBus {
                 [unowned self] call in self.requestScene(call, call.target.id, call.text(0), what)
             }
         }
-        return [method("ActivateScene", .activate), method("BackgroundScene", .background)]
+        return [
+            method("ActivateScene", .activate), method("BackgroundScene", .background), method("CloseScene", .close),
+        ]
     }
 
     private func requestScene(_ call: MethodCall, _ app: String, _ name: String, _ what: SceneRequest) {

@@ -236,6 +236,7 @@ extension MethodCall {
         case "Background": "move '\(app)' to the background"
         case "ActivateScene": "activate the scene of '\(app)'"
         case "BackgroundScene": "move the scene of '\(app)' to the background"
+        case "CloseScene": "close the scene of '\(app)'"
         case "Open": "open a URL in '\(app)'"
         case "Push": "push to '\(app)'"
         case "Send": "send a notification to '\(app)'"

@@ -228,6 +228,8 @@ final class ControlService {
                     .noScene,
                     "it has no scene '\(scene)', and no connection to GREENROOM_BUS_ADDRESS that handles 'scene' to create one"
                 )
+            case .noSuchScene(let scene): (.noScene, "it has no scene '\(scene)'")
+            case .lastScene: (.lastScene, "it is the only one; use 'terminate' to end the app")
             case .launchPostponed(let time):
                 (
                     .launchPostponed,

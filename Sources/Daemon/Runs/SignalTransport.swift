@@ -226,7 +226,9 @@ final class SignalTransport {
         case .willTerminate: "Terminate"
         case .memoryWarning: "MemoryWarning"
         case .tasksExpiring: "TaskExpiring"
-        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot: ""
+        case .openURL, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+            .takeSceneSnapshot:
+            ""
         }
     }
 
@@ -240,7 +242,9 @@ final class SignalTransport {
         case .willTerminate: signals.terminate
         case .memoryWarning: signals.memoryWarning
         case .tasksExpiring: signals.taskExpiring
-        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot: nil
+        case .openURL, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+            .takeSceneSnapshot:
+            nil
         }
     }
 }

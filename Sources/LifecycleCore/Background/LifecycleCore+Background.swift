@@ -50,8 +50,8 @@ extension LifecycleCore {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
-            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene, .takeSnapshot,
-            .takeSceneSnapshot:
+            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene, .sceneClosed,
+            .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
             break
         }
     }

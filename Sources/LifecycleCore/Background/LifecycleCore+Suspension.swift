@@ -124,6 +124,7 @@ extension LifecycleCore {
         let waking = Waking(pending: pending, wake: reason, continuesStopped: continuesStopped)
         thaw(index, waking, stated ?? cause, now)
         notifyOfResumption(index, delivered, now)
+        notifyOfDiscardedScenes(index)
         unthrottleForWake(index, reason)
         // While other apps are awake the next check is soon enough, however fast all of them together fill memory.
         if memoryState.checkAt == nil, !memoryState.isMeasuring { memoryState.checkSoon(now) }

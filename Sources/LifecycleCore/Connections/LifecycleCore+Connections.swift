@@ -6,6 +6,7 @@ extension LifecycleCore {
         guard apps[index].ending == nil else { return }
         self[run: index].handled = handled
         if handled.contains(.didEnterBackground) { setTakesPart(index, now) }
+        notifyOfDiscardedScenes(index)
         if apps[index].phase == .foreground {
             restoreScene(index)
             openURLs(index)

@@ -179,7 +179,7 @@ extension LifecycleCore {
             apps[index].launchDeaths += 1
             if apps[index].launchDeaths >= Self.tolerableLaunchDeaths {
                 effects.append(.dropRestorationState(apps[index].id))
-                apps[index].keptScenes = nil
+                dropScenes(index)
             }
         }
         let isWanted = isAlwaysWanted || (policy.relaunch == .onFailure && isFailure)

@@ -41,6 +41,9 @@ struct App: Hashable, Sendable {
     /// Never `main`, with which every process begins.
     @Rare var keptScenes: [Scene]? = nil
     var hasKeptScenes: Bool { @inline(__always) get { _keptScenes.isPresent } }
+    /// The scenes that a user has closed, of which the app has not been notified; the last one at the end (L34).
+    @Rare var discardedScenes: [SceneID]? = nil
+    var hasDiscardedScenes: Bool { _discardedScenes.isPresent }
     /// L29.
     var sockets = SocketState()
     /// What its timers have done (L30); `nil`: it has none.

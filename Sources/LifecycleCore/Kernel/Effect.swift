@@ -160,6 +160,10 @@ package enum Refusal: Hashable, Sendable {
     case modeNotDeclared(String)
     /// The app has no such scene, or does not create one on request (L34).
     case noScene(SceneID)
+    /// The app has no such scene that could be closed.
+    case noSuchScene(SceneID)
+    /// It is the only one, with which each process begins.
+    case lastScene
     /// L11.
     case launchPostponed(by: Duration)
     /// L53: the background time of the app that no user asked for is used up. How long it takes until there is some again.

@@ -57,7 +57,7 @@ extension LifecycleCore {
         case .openURL: return execution.phase == .foreground
         case .didResume: return execution.phase == .waking
         // A suspended app could read none of them before its thaw.
-        case .memoryWarning, .willTerminate, .scene, .takeSceneSnapshot:
+        case .memoryWarning, .willTerminate, .scene, .sceneClosed, .didDiscardScenes, .takeSceneSnapshot:
             return execution.phase != .terminating && (!execution.isAsleep || notice.isOfScene)
         }
     }
@@ -193,7 +193,11 @@ extension LifecycleCore {
 
 extension Notice {
     fileprivate var isResignation: Bool { if case .willResignActive = self { true } else { false } }
-    fileprivate var isOfScene: Bool { if case .scene = self { true } else { false } }
+    fileprivate var isOfScene: Bool {
+        if case .scene = self { return true }
+        if case .sceneClosed = self { return true }
+        return false
+    }
 }
 
 extension Execution {

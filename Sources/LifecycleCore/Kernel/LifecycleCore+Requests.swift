@@ -409,7 +409,7 @@ extension LifecycleCore {
         effects.append(.dropRestorationState(apps[index].id, .everything))
         resetDeliveries(index)
         apps[index].urls = URLQueue()
-        defer { apps[index].keptScenes = nil }
+        defer { dropScenes(index) }
         if apps[index].phase == .notRunning {
             cancelQueuedLaunch(index)
             apps[index].life = .notRunning(NotRunning())
@@ -437,7 +437,7 @@ extension Request {
         switch self {
         case .activate, .open, .launch(.foreground, reason: _, url: _, environment: _), .scene(_, .activate): true
         case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,
-            .send, .scene(_, .background):
+            .send, .scene(_, .background), .scene(_, .close):
             false
         }
     }

@@ -16,6 +16,10 @@ package enum Notice: Hashable, Sendable {
     case didResume(after: Duration, changed: [String])
     /// Of one of its scenes (L34). Only to an app that handles it.
     case scene(SceneID, SceneNotice)
+    /// A user has closed the scene (L34): it is disconnected, and for good. Only to an app that handles scenes.
+    case sceneClosed(SceneID)
+    /// The scenes that users have closed, each once, whether they were connected or not (L34). Only to an app that handles it.
+    case didDiscardScenes([SceneID])
     /// L18: the app has answered that it is in the background, or new data has arrived there: a picture of it is wanted. Only to
     /// an app that handles it, which has `LifecycleCore.snapshotTime`.
     case takeSnapshot
@@ -26,7 +30,8 @@ package enum Notice: Hashable, Sendable {
     /// Only a connection of the app can carry it: there is no signal for it.
     package var isForConnections: Bool {
         switch self {
-        case .openURL, .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot: true
+        case .openURL, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
+            true
         case .willResignActive, .didEnterBackground, .willEnterForeground, .didBecomeActive, .willTerminate,
             .memoryWarning, .tasksExpiring:
             false
@@ -42,7 +47,7 @@ package enum Notice: Hashable, Sendable {
         case .didEnterBackground: .background
         case .willTerminate: .terminate
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot:
+            .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
             nil
         }
     }
@@ -78,6 +83,7 @@ package struct HandledNotices: OptionSet, Hashable, Sendable {
     package static let scenes = HandledNotices(rawValue: 16)
     package static let takeSnapshot = HandledNotices(rawValue: 256)
     package static let takeSceneSnapshot = HandledNotices(rawValue: 512)
+    package static let didDiscardScenes = HandledNotices(rawValue: 1024)
 }
 
 /// URLs that an app is to open (L8): they wait until it is in the foreground and handles them.

@@ -358,6 +358,9 @@ extension App: SavedRecord {
         try coder.list(60, &kept, upTo: LifecycleCore.maximumScenes)
         keptScenes = kept.isEmpty ? nil : kept
         try coder.optional(70, &drySleep)
+        var discarded = discardedScenes ?? []
+        try coder.list(71, &discarded, upTo: LifecycleCore.maximumScenes)
+        discardedScenes = discarded.isEmpty ? nil : discarded
     }
 
     package var fault: String? {

@@ -25,7 +25,20 @@ extension Scene: SavedRecord {
         try coder.flag(4, &isDisconnected)
         var wasInFront = wasInFront
         try coder.flag(40, &wasInFront)
-        self = Scene(id: id, role: role, state: state, isConnected: !isDisconnected, wasInFront: wasInFront)
+        var isClosed = isClosed
+        try coder.flag(50, &isClosed)
+        self = Scene(
+            id: id, role: role, state: state, isConnected: !isDisconnected, isClosed: isClosed, wasInFront: wasInFront)
+    }
+}
+
+/// Scenes, as one value of a case.
+struct SavedScenes: SavedRecord {
+    package static var blank: SavedScenes { SavedScenes(list: []) }
+    var list: [SceneID]
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.list(1, &list, upTo: LifecycleCore.maximumScenes)
     }
 }
 

@@ -5,7 +5,9 @@ extension LifecycleCore {
         guard let list = apps[index].sharedRunStorage?.run.scenes else { return }
         let front = mostActiveScene(index)
         self[run: index].scenes = nil
-        let ended = list.filter { $0.id != .main }.map { Scene(id: $0.id, role: $0.role, state: .unattached) }
+        let ended = list.filter { $0.id != .main && !$0.isClosed }.map {
+            Scene(id: $0.id, role: $0.role, state: .unattached)
+        }
         let all = (apps[index].keptScenes ?? []) + ended
         let kept = all.suffix(Self.maximumScenes)
         for scene in all.dropLast(kept.count) {
@@ -32,6 +34,44 @@ extension LifecycleCore {
         apps[index].keptScenes = kept.isEmpty ? nil : kept
         return scene
     }
+
+    // MARK: Closed by a user
+
+    /// The user does not want the scene any more.
+    mutating func discard(_ index: Int, _ id: SceneID) {
+        effects.append(.dropRestorationState(apps[index].id, .scene(id)))
+        let earlier = (apps[index].discardedScenes ?? []).filter { $0 != id }
+        apps[index].discardedScenes = Array((earlier + [id]).suffix(Self.maximumScenes))
+        notifyOfDiscardedScenes(index)
+    }
+
+    /// It is there again.
+    mutating func takeBackDiscarded(_ index: Int, _ id: SceneID) {
+        guard apps[index].hasDiscardedScenes, let discarded = apps[index].discardedScenes else { return }
+        let left = discarded.filter { $0 != id }
+        apps[index].discardedScenes = left.isEmpty ? nil : left
+    }
+
+    /// Once for each scene: when it is closed, or when the app runs again.
+    mutating func notifyOfDiscardedScenes(_ index: Int) {
+        guard apps[index].hasDiscardedScenes, let discarded = apps[index].discardedScenes,
+            apps[index].sharedRunStorage?.run.handled.contains(.didDiscardScenes) ?? false
+        else { return }
+        switch apps[index].phase {
+        case .notRunning, .suspending, .suspended, .terminating, .ending: return
+        case .launching, .foreground, .enteringBackground, .background, .waking: break
+        }
+        apps[index].discardedScenes = nil
+        notify(index, .didDiscardScenes(discarded))
+    }
+
+    /// Nothing is left of its scenes for the next process.
+    mutating func dropScenes(_ index: Int) {
+        apps[index].keptScenes = nil
+        apps[index].discardedScenes = nil
+    }
+
+    // MARK: The one in front
 
     /// The app is in the foreground. It comes back with the window that was in front when an earlier process ended. An app that does
     /// not handle scenes could not create it.

@@ -20,7 +20,7 @@ extension LifecycleCore {
     /// there is one. `wanted`: the one that it names.
     func mostActiveScene(_ index: Int, unless wanted: SceneID? = nil) -> (id: SceneID, role: SceneRole) {
         // Most apps have no list.
-        guard let list = scenes(index) else { return (.main, .window) }
+        guard let list = scenes(index)?.filter({ !$0.isClosed }) else { return (.main, .window) }
         if let wanted, let scene = list.first(where: { $0.id == wanted }) { return (scene.id, scene.role) }
         let windows = list.filter { $0.role == .window }
         let scene =
@@ -75,6 +75,8 @@ extension LifecycleCore {
         if let position = list.firstIndex(where: { $0.id == id }) { scene = list.remove(at: position) }
         let before = scene.shown
         scene.isConnected = true
+        scene.isClosed = false
+        takeBackDiscarded(index, id)
         scene.state = max(scene.state, state)
         if scene.shown != before { report(.sceneChanged(apps[index].id, id, from: before, to: scene.shown)) }
         list.append(scene)
@@ -82,7 +84,6 @@ extension LifecycleCore {
         return scene
     }
 
-    /// If no other scene of the app is in the foreground, the one of the same role that was activated last takes its place.
     private mutating func sceneEnded(_ index: Int, _ id: SceneID, _ now: Instant) {
         if takeKept(index, id) != nil { return effects.append(.dropRestorationState(apps[index].id, .scene(id))) }
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
@@ -101,9 +102,15 @@ extension LifecycleCore {
         self[run: index].scenes = list
         sceneSnapshotTaken(index, id)
         effects.append(.dropRestorationState(apps[index].id, .scene(id)))
-        guard let slot = foregroundSlots.firstIndex(where: { $0.app == index && $0.scene == id }) else { return }
+        leaveSlot(index, of: scene, now)
+    }
+
+    /// It is a scene of the app no more. If no other one is in the foreground, the one of the same role that was activated last gets its
+    /// slot.
+    private mutating func leaveSlot(_ index: Int, of scene: Scene, _ now: Instant) {
+        guard let slot = foregroundSlots.firstIndex(where: { $0.app == index && $0.scene == scene.id }) else { return }
         let isOnly = foregroundSlots.count { $0.app == index } == 1
-        if isOnly, let heir = list.last(where: { $0.role == scene.role }) {
+        if isOnly, let heir = listedScenes(index).last(where: { $0.role == scene.role && !$0.isClosed }) {
             connect(index, heir.id, heir.role, state: .unattached)
             foregroundSlots[slot].scene = heir.id
         } else {
@@ -121,7 +128,7 @@ extension LifecycleCore {
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
         }
         let list = listedScenes(index)
-        if apps[index].policy.role != .worker, list.contains(where: { $0.id == id }) { return nil }
+        if apps[index].policy.role != .worker, list.contains(where: { $0.id == id && !$0.isClosed }) { return nil }
         guard isNewAllowed, apps[index].policy.role != .worker, self[run: index].handled.contains(.scenes) else {
             return .noScene(id)
         }
@@ -131,10 +138,12 @@ extension LifecycleCore {
     mutating func sceneRequested(
         _ request: RequestID, _ index: Int, _ id: SceneID, _ what: SceneRequest, isUnrequested: Bool, _ now: Instant
     ) {
+        if what == .close { return closeRequested(request, index, id, now) }
         if let refusal = refusal(of: id, index, isNewAllowed: what == .activate) {
             return answer(request, .refused(refusal))
         }
         switch what {
+        case .close: break
         case .activate:
             connect(index, id, .window, state: .unattached)
             chooseKept(index, nil)
@@ -148,6 +157,45 @@ extension LifecycleCore {
             sendBehind(index, id)
             answer(request, .done(apps[index].state))
         }
+    }
+
+    /// The user closes a scene. It goes with its state and its snapshot; a process that has it is notified, when it runs.
+    private mutating func closeRequested(_ request: RequestID, _ index: Int, _ id: SceneID, _ now: Instant) {
+        if takeKept(index, id) != nil {
+            discard(index, id)
+            return answer(request, .done(apps[index].state))
+        }
+        switch apps[index].phase {
+        case .notRunning: return answer(request, .refused(.noSuchScene(id)))
+        case .terminating, .ending: return answer(request, .refused(.ending))
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
+        }
+        var list = listedScenes(index)
+        guard apps[index].policy.role != .worker,
+            let position = list.firstIndex(where: { $0.id == id && !$0.isClosed })
+        else { return answer(request, .refused(.noSuchScene(id))) }
+        let scene = list[position]
+        let isLast = !list.contains { $0.id != id && !$0.isClosed }
+        if isLast, scene.isMainWindow { return answer(request, .refused(.lastScene)) }
+        (list[position].isConnected, list[position].isClosed) = (false, true)
+        if isLast { appendMain(&list) }
+        self[run: index].scenes = list
+        touch(index)
+        if scene.shown != .unattached {
+            report(.sceneChanged(apps[index].id, id, from: scene.shown, to: .unattached))
+        }
+        sceneSnapshotTaken(index, id)
+        leaveSlot(index, of: scene, now)
+        followScenes(index)
+        discard(index, id)
+        answer(request, .done(apps[index].state))
+    }
+
+    /// All others are closed: the app has `main`, as without its last scene.
+    private mutating func appendMain(_ list: inout [Scene]) {
+        list.removeAll { $0.id == .main }
+        if list.count == Self.maximumScenes { list.removeFirst() }
+        list.append(Scene(id: .main, role: .window, state: .background))
     }
 
     /// The app returns with another scene.
@@ -178,14 +226,16 @@ extension LifecycleCore {
             while list[position].state != state {
                 let step = list[position].state.step(towards: state)
                 list[position].state = step.state
-                if isHandled { notify(index, .scene(scene.id, step.notice)) }
-                if step.notice == .didEnterBackground { askForSnapshot(index, of: scene.id) }
+                let isEnd = scene.isClosed && step.notice == .didDisconnect
+                if isHandled { notify(index, isEnd ? .sceneClosed(scene.id) : .scene(scene.id, step.notice)) }
+                if step.notice == .didEnterBackground, !scene.isClosed { askForSnapshot(index, of: scene.id) }
             }
             // That it is disconnected was reported when it was decided.
             if scene.shown != list[position].shown {
                 report(.sceneChanged(apps[index].id, scene.id, from: scene.shown, to: state))
             }
         }
+        list.removeAll { $0.isClosed && $0.state == .unattached }
         let isAsApp = list.count == 1 && list[0].isMainWindow && list[0].shown == apps[index].execution?.sceneState
         if isAsApp {
             self[run: index].scenes = nil
@@ -228,7 +278,7 @@ extension LifecycleCore {
     /// The scenes of an app, those that outlived a process first; empty: it has the scene `main` alone, or does not run.
     func sceneViews(_ app: App) -> [AppView.Scene] {
         let kept = app.keptScenes ?? []
-        var scenes = app.sharedRunStorage?.run.scenes ?? []
+        var scenes = app.sharedRunStorage?.run.scenes?.filter { !$0.isClosed } ?? []
         if !kept.isEmpty, scenes.isEmpty, let state = app.execution?.sceneState {
             scenes = [Scene(id: .main, role: .window, state: state)]
         }

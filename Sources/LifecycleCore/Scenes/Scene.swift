@@ -69,7 +69,7 @@ package enum SceneNotice: String, CaseIterable, Hashable, Sendable {
     case didBecomeActive = "sceneDidBecomeActive"
     case willResignActive = "sceneWillResignActive"
     case didEnterBackground = "sceneDidEnterBackground"
-    /// It was disconnected to free memory: the app destroys it.
+    /// It was disconnected to free memory, or closed by a user: the app destroys it.
     case didDisconnect = "sceneDidDisconnect"
 
     /// The state that the scene has then.
@@ -95,6 +95,8 @@ package enum SceneRequest: CaseIterable, Hashable, Sendable {
     /// To the foreground. The app is asked to create a scene that it does not have.
     case activate
     case background
+    /// The user does not want it any more: its state and its snapshot go with it. The positions of the cases are saved.
+    case close
 }
 
 /// One face of an app (L34). Whether it is in the foreground follows from the app and its foreground slots.
@@ -105,6 +107,8 @@ struct Scene: Hashable, Sendable {
     var state: SceneState
     /// False: it is to be disconnected, or is. An app that cannot run is notified later.
     var isConnected = true
+    /// A user has closed it, and the app is to be notified of it: then it is no scene of the app any more.
+    var isClosed = false
     /// Of a scene that outlived its process: it comes back when the app is in the foreground again.
     var wasInFront = false
 

@@ -47,7 +47,7 @@ extension LifecycleCore {
         switch refusal {
         case .launchPostponed(let time), .backgroundTimeUsedUp(let time): time
         case .unknownApp, .notRunning, .running, .opensNoURLs, .ending, .notInForeground, .notInterrupted,
-            .modeNotDeclared, .noScene, .requesterNotInForeground, .shuttingDown, .tooMany:
+            .modeNotDeclared, .noScene, .noSuchScene, .lastScene, .requesterNotInForeground, .shuttingDown, .tooMany:
             timerRetry
         }
     }

@@ -2,7 +2,7 @@ import LifecycleCore
 
 /// Checks that each request is answered once and that the answer is true.
 struct RequestChecker {
-    private enum Goal { case foreground, background, wake, end, pressure, other, worker }
+    private enum Goal { case foreground, background, wake, end, pressure, other, worker, closedScene }
 
     private struct Waiting {
         var app: Int?
@@ -46,6 +46,7 @@ struct RequestChecker {
         case .push: .wake
         case .launch(.background, let reason, _, _): reason.grantsTime ? .wake : .other
         case .interrupt, .interruptWhileConnected, .endInterruption, .send, .scene(_, .background): .other
+        case .scene(_, .close): .closedScene
         }
     }
 
@@ -100,6 +101,8 @@ struct RequestChecker {
             // Beyond the limit of requests that wait, the answer does not wait for the end.
             case .end: isTrue = state == .notRunning || waitingEnds(of: waiter.app) >= Self.maximumWaiters
             case .pressure: isTrue = false
+            // It may be of a process that has ended.
+            case .closedScene: isTrue = true
             case .wake, .other: isTrue = state != .notRunning && state != .terminating
             }
             findings.check(
@@ -138,7 +141,7 @@ struct RequestChecker {
         switch refusal {
         case .unknownApp, .notRunning, .shuttingDown: true
         case .running, .opensNoURLs, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed,
-            .tooMany, .noScene,
+            .tooMany, .noScene, .noSuchScene, .lastScene,
             .backgroundTimeUsedUp, .requesterNotInForeground:
             false
         }

@@ -28,7 +28,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "notification": {"kind": "", "payload": ""},
     "willSuspend": {},
     "didResume": {"suspendedSeconds": 0.0, "changed": []},
-    "scene": {"scene": "main", "notice": ""},
+    "scene": {"scene": "main", "notice": "", "reason": ""},
+    "didDiscardScenes": {"scenes": []},
     "takeSnapshot": {},
     "takeSceneSnapshot": {"scene": "main"},
 }

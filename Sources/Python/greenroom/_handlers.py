@@ -76,12 +76,17 @@ class Handlers:
         return self._register("didResume", handler)
 
     def on_scene(self, handler: Handler) -> Handler:
-        """`handler(scene, notice)`: one of the scenes of the app has changed.
+        """`handler(scene, notice, reason)`: one of the scenes of the app has changed.
 
         `notice` is sceneWillConnect (a user has asked for the scene: create it), sceneWillEnterForeground, sceneDidBecomeActive,
-        sceneWillResignActive, sceneDidEnterBackground or sceneDidDisconnect (memory is short: destroy it).
+        sceneWillResignActive, sceneDidEnterBackground or sceneDidDisconnect (destroy it: `reason` is memory if that is
+        short, or closed if a user has closed it).
         """
         return self._register("scene", handler)
+
+    def on_discard(self, handler: Handler) -> Handler:
+        """`handler(scenes)`: a user has closed these scenes, now or while the app did not run: they do not come back."""
+        return self._register("didDiscardScenes", handler)
 
     def on_snapshot(self, handler: Handler) -> Handler:
         """`handler()`: a picture of the app is wanted: it is in the background, or has got new data there. It returns the bytes of a

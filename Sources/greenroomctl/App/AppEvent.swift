@@ -33,7 +33,8 @@ struct AppEvent {
         case "push": [number("id"), text("payload")]
         case "wake": [number("id"), text("reason")]
         case "notification": [text("kind"), text("payload")]
-        case "scene": [text("scene"), text("notice")]
+        case "scene": [text("scene"), text("notice"), text("reason")]
+        case "didDiscardScenes": names("scenes")
         case "takeSceneSnapshot": [text("scene")]
         case "didResume": [seconds("suspendedSeconds", missing: "0")] + names("changed")
         default: []

@@ -220,7 +220,10 @@ struct InvariantChecker {
         guard let known = handleEverything(run, .notify(run, notice)) else { return }
         // Of its scenes an app reads when it is thawed, which follows.
         var isOfScene = false
-        if case .scene = notice { isOfScene = true }
+        switch notice {
+        case .scene, .sceneClosed: isOfScene = true
+        default: break
+        }
         if known.isFreezing, !isOfScene { fail("\(known.app) gets \(notice) while it is frozen") }
         if known.lastNotice == .terminating { fail("\(known.app) gets \(notice) after willTerminate") }
         let expected: [Run.LastNotice]
@@ -235,7 +238,8 @@ struct InvariantChecker {
         case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         case .openURL: (expected, next) = ([.nothing, .inactive, .active], nil)
         case .willSuspend, .didResume, .takeSnapshot: (expected, next) = ([.background], nil)
-        case .scene, .takeSceneSnapshot: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
+        case .scene, .sceneClosed, .didDiscardScenes, .takeSceneSnapshot:
+            (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         }
         if !expected.contains(known.lastNotice) { fail("\(known.app) gets \(notice) after \(known.lastNotice)") }
         if let next { runs[run]?.lastNotice = next }

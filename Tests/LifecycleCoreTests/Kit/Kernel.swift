@@ -239,7 +239,7 @@ struct Kernel {
             case .cannotBeNotified: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot:
+            .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
             return []
         }
     }

@@ -194,6 +194,8 @@ struct SavingTests {
             .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
             .run(run, .snapshotTaken), .run(run, .notified(.takeSnapshot, delivered: true, cpu: .zero)),
             .run(run, .sceneSnapshotTaken(.main)),
+            .run(run, .notified(.sceneClosed(.main), delivered: true, cpu: .zero)),
+            .run(run, .notified(.didDiscardScenes([.main]), delivered: true, cpu: .zero)),
             .run(run, .notified(.takeSceneSnapshot(.main), delivered: true, cpu: .zero)),
             .run(run, .attached([.didEnterBackground, .didResume])), .run(run, .attached([])),
             .run(run, .notified(.willResignActive(.interruption), delivered: true, cpu: .zero)),

@@ -100,6 +100,7 @@ final class ContractApp: AppDelegate {
     func didReceiveNotification(kind: String, payload: String) { say("notification \(kind) \(payload)") }
     func willSuspend() { say("suspend") }
     func sceneDidChange(_ scene: String, _ notice: SceneNotice) { say("scene \(scene) \(notice.rawValue)") }
+    func didDiscardScenes(_ scenes: [String]) { say("discarded \(scenes.joined(separator: " "))") }
     func takeSnapshot() -> Snapshot? { Snapshot(text: "page \(count)") }
     func takeSnapshot(scene: String) -> Snapshot? { Snapshot(text: scene) }
 
