@@ -29,6 +29,7 @@ static const struct {
     {"willResignActive", GREENROOM_WILL_RESIGN_ACTIVE, false},
     {"willSuspend", GREENROOM_WILL_SUSPEND, false},
     {"willTerminate", GREENROOM_WILL_TERMINATE, true},
+    {"withdraw", GREENROOM_WITHDRAW, true},
 };
 enum { COUNT = sizeof kinds / sizeof *kinds };
 _Static_assert(COUNT + 1 == KINDS, "kinds are numbered from 1");
@@ -216,6 +217,7 @@ static int complete(struct event *event) {
     case GREENROOM_WILL_ENTER_FOREGROUND:
     case GREENROOM_DID_ENTER_BACKGROUND:
     case GREENROOM_WILL_SUSPEND:
+    case GREENROOM_WITHDRAW:
     case GREENROOM_TAKE_SNAPSHOT:
         break;
     }

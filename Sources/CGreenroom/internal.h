@@ -39,7 +39,7 @@
 #define MAX_NAMES 1024
 #define MAX_STATE ((size_t)1 << 20)
 #define MAX_SNAPSHOT ((size_t)8 << 20)
-#define KINDS 18
+#define KINDS 19
 
 /// How an object takes part.
 enum mode { MODE_LIVE, MODE_OUTSIDE, MODE_CHILD };

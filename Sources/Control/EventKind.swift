@@ -3,5 +3,5 @@
 package enum EventKind: String, CaseIterable, Hashable, Sendable {
     case openURL, didBecomeActive, willResignActive, willEnterForeground, didEnterBackground, willTerminate
     case memoryWarning, tasksExpiring, push, wake, notification, willSuspend, didResume, scene, takeSnapshot
-    case takeSceneSnapshot, didDiscardScenes
+    case takeSceneSnapshot, didDiscardScenes, withdraw
 }

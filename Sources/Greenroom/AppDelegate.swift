@@ -100,6 +100,11 @@ public protocol AppDelegate: AnyObject {
 
     /// A user has closed these scenes, now or while the app did not run: they do not come back.
     func didDiscardScenes(_ scenes: [String]) throws
+
+    /// The app will be suspended: take back what it advertises, such as a service on the network, a lease or a name on a bus.
+    ///
+    /// The suspension waits for the return. `didResume` follows, also if the app is not suspended after all: advertise again.
+    func withdraw() throws
 }
 
 extension AppDelegate {
@@ -145,6 +150,8 @@ extension AppDelegate {
     public func takeSnapshot(scene: String) -> Snapshot? { nil }
     /// Does nothing.
     public func didDiscardScenes(_ scenes: [String]) {}
+    /// Does nothing.
+    public func withdraw() {}
 
     /// Calls the method for an event. A wake is completed with what it returns.
     func handle(_ event: AppEvent) {
@@ -166,6 +173,7 @@ extension AppDelegate {
             case .didResume(let time, let changed): try didResume(after: time, changed: changed)
             case .scene(let scene, let notice): try sceneDidChange(scene, notice)
             case .takeSnapshot: if let snapshot = try takeSnapshot() { try App.shared.save(snapshot) }
+            case .withdraw: try withdraw()
             case .didDiscardScenes(let scenes): try didDiscardScenes(scenes)
             case .takeSceneSnapshot(let scene):
                 if let snapshot = try takeSnapshot(scene: scene) { try App.shared.save(snapshot, scene: scene) }

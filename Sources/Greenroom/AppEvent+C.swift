@@ -32,6 +32,7 @@ extension AppEvent {
         case GREENROOM_SCENE:
             guard let notice = SceneNotice(rawValue: text(event.notice)) else { return nil }
             self = .scene(text(event.scene), notice)
+        case GREENROOM_WITHDRAW: self = .withdraw
         case GREENROOM_TAKE_SNAPSHOT: self = .takeSnapshot
         case GREENROOM_DID_DISCARD_SCENES: self = .didDiscardScenes(texts(event))
         case GREENROOM_TAKE_SCENE_SNAPSHOT: self = .takeSceneSnapshot(text(event.scene))
@@ -42,7 +43,7 @@ extension AppEvent {
     /// Whether the library answers the event when it was handled. Wakes are completed by the app.
     var isAnswered: Bool {
         switch self {
-        case .didEnterBackground, .willTerminate, .takeSnapshot, .takeSceneSnapshot: true
+        case .didEnterBackground, .willTerminate, .takeSnapshot, .takeSceneSnapshot, .withdraw: true
         default: false
         }
     }
@@ -75,6 +76,7 @@ extension AppEvent {
         case .takeSnapshot: "takeSnapshot"
         case .takeSceneSnapshot: "takeSceneSnapshot"
         case .didDiscardScenes: "didDiscardScenes"
+        case .withdraw: "withdraw"
         }
     }
 }

@@ -51,6 +51,11 @@ public enum AppEvent: Sendable {
     /// A user has closed these scenes, now or while the app did not run: they do not come back. One that was connected was
     /// disconnected before (`SceneNotice.didDisconnect`).
     case didDiscardScenes([String])
+    /// The app will be suspended: take back what it advertises, such as a service on the network, a lease or a name on a bus.
+    ///
+    /// The suspension waits for the answer, `BackgroundDeadlineSec=` (5s) at most. `didResume` follows when the app runs again, also if
+    /// it is not suspended after all: advertise again.
+    case withdraw
 
     /// Kinds of events, for `App.handledEvents`.
     public struct Kinds: OptionSet, Sendable, Hashable {
@@ -70,6 +75,7 @@ public enum AppEvent: Sendable {
             .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate,
             .didReceiveMemoryWarning, .tasksWillExpire, .open, .didReceivePush, .didWake, .didReceiveNotification,
             .willSuspend, .didResume, .scene, .takeSnapshot, .takeSceneSnapshot, .didDiscardScenes,
+            .withdraw,
         ]
         /// `AppEvent.didBecomeActive(cause:)`.
         public static let didBecomeActive = Kinds(GREENROOM_DID_BECOME_ACTIVE)
@@ -105,6 +111,8 @@ public enum AppEvent: Sendable {
         public static let takeSceneSnapshot = Kinds(GREENROOM_TAKE_SCENE_SNAPSHOT)
         /// `AppEvent.didDiscardScenes(_:)`.
         public static let didDiscardScenes = Kinds(GREENROOM_DID_DISCARD_SCENES)
+        /// `AppEvent.withdraw`. Without it the app is suspended with what it advertises.
+        public static let withdraw = Kinds(GREENROOM_WITHDRAW)
     }
 }
 

@@ -303,7 +303,8 @@ struct CoreModel {
                 apps[app].isNotifiedToTerminate = true
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
+            .withdraw, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+            .takeSceneSnapshot:
             break
         }
     }

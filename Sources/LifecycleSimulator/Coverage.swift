@@ -19,7 +19,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
     case processorMeasured, gpuUsed, socketsReady, timer, observed
-    case attached, terminationAnswered, idleHinted, snapshotTaken, sceneSnapshotTaken, open
+    case attached, terminationAnswered, idleHinted, snapshotTaken, sceneSnapshotTaken, withdrawn, open
     case hookEnded
     case sceneBegan, sceneEnded, activateScene, backgroundScene, closeScene
 
@@ -98,6 +98,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .idleHinted: self = .idleHinted
         case .snapshotTaken: self = .snapshotTaken
         case .sceneSnapshotTaken: self = .sceneSnapshotTaken
+        case .withdrawn: self = .withdrawn
         case .hookEnded: self = .hookEnded
         case .scene(.began): self = .sceneBegan
         case .scene(.ended): self = .sceneEnded

@@ -151,7 +151,7 @@ extension Line {
         case .mainProcessChanged(let pid):
             add(" has main process ")
             add(pid)
-        case .attached, .terminationAnswered, .idleHinted, .snapshotTaken, .sceneSnapshotTaken:
+        case .attached, .terminationAnswered, .idleHinted, .snapshotTaken, .sceneSnapshotTaken, .withdrawn:
             addConnection(event)
         }
     }
@@ -163,6 +163,7 @@ extension Line {
         case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
         case .snapshotTaken: add(" has taken its snapshot")
         case .sceneSnapshotTaken(let scene): add(" has taken the snapshot of its scene \(scene)")
+        case .withdrawn: add(" advertises nothing")
         default: break
         }
     }

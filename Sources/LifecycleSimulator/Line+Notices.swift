@@ -22,6 +22,7 @@ extension Notice {
         case .sceneClosed(let id): "sceneDidDisconnect \(id) (closed)"
         case .didDiscardScenes(let list): "didDiscardScenes \(list.map(\.name).joined(separator: " "))"
         case .takeSnapshot: "takeSnapshot"
+        case .withdraw: "withdraw"
         case .takeSceneSnapshot(let id): "takeSceneSnapshot \(id)"
         }
     }
@@ -37,6 +38,7 @@ extension Line {
         if handled.contains(.scenes) { add(" scenes") }
         if handled.contains(.takeSnapshot) { add(" takeSnapshot") }
         if handled.contains(.takeSceneSnapshot) { add(" takeSceneSnapshot") }
+        if handled.contains(.withdraw) { add(" withdraw") }
         if handled.contains(.didDiscardScenes) { add(" didDiscardScenes") }
     }
 }

@@ -111,7 +111,7 @@ extension World {
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .modeBegan, .modeEnded, .timeoutExtended,
             .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .heartbeatTimeChanged, .stopping, .terminationAnswered, .idleHinted, .scene,
-            .snapshotTaken, .sceneSnapshotTaken:
+            .snapshotTaken, .sceneSnapshotTaken, .withdrawn:
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event

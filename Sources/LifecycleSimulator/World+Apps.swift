@@ -28,6 +28,7 @@ extension World {
         case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume, .scene,
             .sceneClosed, .didDiscardScenes:
             break
+        case .withdraw: withdraw(run)
         case .takeSnapshot: takeSnapshot(run)
         case .takeSceneSnapshot(let scene): takeSnapshot(run, of: scene)
         case .didBecomeActive:
@@ -330,7 +331,7 @@ extension RunEvent {
             .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
             .processorMeasured, .gpuUsed, .attached, .terminationAnswered, .idleHinted, .snapshotTaken,
-            .sceneSnapshotTaken, .hookEnded,
+            .sceneSnapshotTaken, .withdrawn, .hookEnded,
             .scene:
             nil
         }

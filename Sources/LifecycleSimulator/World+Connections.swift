@@ -8,6 +8,7 @@ struct FakeConnections {
     /// Some of them are asked for snapshots. They are drawn from numbers of their own.
     let takeSnapshots: Bool
     var snapshots: Random
+    var withdrawals: Random
 
     init(_ scenario: Scenario) {
         var random = Random(seed: scenario.seed ^ 0x62_7573_6573)
@@ -16,6 +17,7 @@ struct FakeConnections {
         var snapshots = Random(seed: scenario.seed ^ 0x70_6963_7475_7265)
         takeSnapshots = snapshots.chance(500)
         self.snapshots = snapshots
+        withdrawals = Random(seed: scenario.seed ^ 0x6164_7665_7274)
         self.random = random
     }
 
@@ -66,6 +68,7 @@ extension World {
         if connections.takeSnapshots, connections.snapshots.chance(600) { handled.insert(.takeSnapshot) }
         if scenes.areUsed, scenes.snapshots.chance(400) { handled.insert(.takeSceneSnapshot) }
         if scenes.areUsed, scenes.snapshots.chance(400) { handled.insert(.didDiscardScenes) }
+        if connections.takeSnapshots, connections.withdrawals.chance(500) { handled.insert(.withdraw) }
         return handled
     }
 
@@ -79,6 +82,14 @@ extension World {
     mutating func takeSnapshot(_ run: Int) {
         guard let time = FakeConnections.snapshotTime(isQuiet: isQuiet, &connections.snapshots) else { return }
         plan(.send(.run(runs[run].id, .snapshotTaken)), by: run, after: time)
+    }
+
+    /// The app takes back what it advertises: at once, or never.
+    mutating func withdraw(_ run: Int) {
+        guard isQuiet || connections.withdrawals.chance(800) else { return }
+        plan(
+            .send(.run(runs[run].id, .withdrawn)), by: run,
+            after: connections.withdrawals.within(0...6 * .second))
     }
 
     /// The same for a scene.

@@ -399,8 +399,8 @@ enum Help {
 
             For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,
             willEnterForeground, didEnterBackground, willTerminate, memoryWarning, tasksExpiring, push, wake, notification,
-            willSuspend, didResume, scene, takeSnapshot, takeSceneSnapshot, didDiscardScenes; without KIND all.
-            didEnterBackground, willTerminate, push, wake, takeSnapshot and takeSceneSnapshot have to be answered.
+            willSuspend, didResume, scene, takeSnapshot, takeSceneSnapshot, didDiscardScenes, withdraw; without KIND all.
+            didEnterBackground, willTerminate, push, wake, withdraw, takeSnapshot and takeSceneSnapshot have to be answered.
             TYPE of 'snapshot' is a media type, by default image/png.
 
             greenroomctl app events didEnterBackground push | while read -r serial kind rest; do … ; done

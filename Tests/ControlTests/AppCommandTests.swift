@@ -161,7 +161,7 @@ struct AppCommandTests {
         "openURL", "didBecomeActive", "willResignActive", "willEnterForeground", "didEnterBackground", "willTerminate",
         "memoryWarning", "tasksExpiring", "push", "wake", "notification", "willSuspend", "didResume",
         "scene",
-        "takeSnapshot", "takeSceneSnapshot", "didDiscardScenes",
+        "takeSnapshot", "takeSceneSnapshot", "didDiscardScenes", "withdraw",
     ]
 
     @Test("wait takes one event, says that a launching app is ready, and exits with 124 when its time is over")

@@ -18,8 +18,9 @@ final class SelfClient {
         var details: [String: JSONValue]
     }
 
-    /// All but those for snapshots, for which a suspension waits.
-    static let kinds = EventKind.allCases.filter { ![.takeSnapshot, .takeSceneSnapshot].contains($0) }.map(\.rawValue)
+    /// All but those for whose answer a suspension waits.
+    static let kinds = EventKind.allCases.filter { ![.takeSnapshot, .takeSceneSnapshot, .withdraw].contains($0) }
+        .map(\.rawValue)
 
     init(_ daemon: TestDaemon, _ name: String = "lend") throws {
         bus = try BusConnection(descriptor: Self.borrow(daemon, name), name: "greenroomd")

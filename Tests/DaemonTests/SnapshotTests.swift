@@ -114,6 +114,22 @@ struct SnapshotTests {
         #expect(!TestDaemon.text(of: stage.daemon.root + "/log").contains("Answer was refused"))
     }
 
+    @Test("an app takes back what it advertises before it is suspended, and is notified when it runs again (L43)")
+    func withdraw() throws {
+        let stage = try SelfStage()
+        let client = try stage.active(["didEnterBackground", "withdraw", "willSuspend", "didResume"])
+        try stage.request("Background")
+        try client.answer(client.next().serial)
+        let question = try client.next()
+        #expect(question.kind == "withdraw")
+        #expect(try stage.daemon.state("mail") == "background")
+        try client.answer(question.serial)
+        #expect(try client.next().kind == "willSuspend")
+        try stage.daemon.waitUntil("mail", is: "suspended")
+        try stage.request("Activate")
+        #expect(try client.next().kind == "didResume")
+    }
+
     @Test("an app that never gives it is suspended all the same, and what comes late is kept (L18)")
     func silent() throws {
         let stage = try SelfStage()

@@ -21,6 +21,9 @@ extension MutantCase {
         .events("waits for a snapshot that it has", .suspendedInTime) { event in
             if case .run(_, .snapshotTaken) = event { nil } else { event }
         },
+        .events("waits for a withdrawal that was answered", .suspendedInTime) { event in
+            if case .run(_, .withdrawn) = event { nil } else { event }
+        },
         .events("waits for a snapshot of a scene that it has", .suspendedInTime) { event in
             if case .run(_, .sceneSnapshotTaken) = event { nil } else { event }
         },

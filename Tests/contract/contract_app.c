@@ -127,6 +127,9 @@ static int handle(greenroom_app *app, const greenroom_event *event, void *userda
     case GREENROOM_SCENE:
         say(app, "scene %s %s%s%s", event->scene, event->notice, *event->reason ? " " : "", event->reason);
         break;
+    case GREENROOM_WITHDRAW:
+        say(app, "withdraw");
+        break;
     case GREENROOM_DID_DISCARD_SCENES:
         say(app, "discarded%s", joined(event));
         break;

@@ -103,6 +103,11 @@ def notification(kind, payload):
     say(f"notification {kind} {payload}")
 
 
+@app.on_withdraw
+def withdraw():
+    say("withdraw")
+
+
 @app.on_suspend
 def suspend():
     say("suspend")

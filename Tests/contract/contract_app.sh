@@ -54,7 +54,7 @@ fi
 # The trap runs at once if the shell is in `wait`, and otherwise after the end of the pipeline. So the loop is in the background.
 trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' TERM
 "$greenroomctl" app events didBecomeActive didDiscardScenes didEnterBackground didResume memoryWarning notification openURL push scene takeSceneSnapshot takeSnapshot \
-    tasksExpiring wake willEnterForeground willResignActive willSuspend willTerminate |
+    tasksExpiring wake willEnterForeground willResignActive willSuspend willTerminate withdraw |
     while read -r serial kind first rest; do
         case $kind in
         didBecomeActive) say "active ${first:-launch}" ;;
@@ -93,6 +93,10 @@ trap 'say "terminate SIGTERM"; kill "$loop"; wait "$loop" 2>/dev/null; exit 0' T
             "$greenroomctl" app answer "$serial"
             ;;
         didDiscardScenes) say "discarded $first${rest:+ $rest}" ;;
+        withdraw)
+            say withdraw
+            "$greenroomctl" app answer "$serial"
+            ;;
         willSuspend) say suspend ;;
         didResume) say "resume $first${rest:+ $rest}" ;;
         esac

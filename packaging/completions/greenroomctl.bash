@@ -142,7 +142,7 @@ _greenroomctl() {
         app)
             case $operands:$first in
             0:*) words='events wait answer task mode scene remaining save restore snapshot status summary idle launch' ;;
-            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot takeSceneSnapshot didDiscardScenes' ;;
+            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot takeSceneSnapshot didDiscardScenes withdraw' ;;
             1:idle | 2:mode) words='yes no' ;;
             2:scene) words='window external panel no' ;;
             1:mode) words='audio recording call location accessory processing' ;;

@@ -93,7 +93,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode scene remaining save restore snapshot status summary idle launch' \
     -a 'events wait answer task mode scene remaining save restore snapshot status summary idle launch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from events wait' \
-    -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot didDiscardScenes'
+    -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot didDiscardScenes withdraw'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore snapshot task' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l after -x -d 'The last event that was handled'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l timeout -x -d 'Give up after this time'

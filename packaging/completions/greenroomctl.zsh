@@ -175,7 +175,7 @@ _greenroomctl() {
                 '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
                 '1:command:(events wait answer task mode scene remaining save restore snapshot status summary idle launch)' \
                 '*:argument:{ case $line[1] in
-                    events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot didDiscardScenes ;;
+                    events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot didDiscardScenes withdraw ;;
                     idle) compadd yes no ;;
                     scene) compadd window external panel no ;;
                     mode) compadd audio recording call location accessory processing yes no ;;

@@ -74,6 +74,7 @@ typedef enum greenroom_kind {
     GREENROOM_TAKE_SNAPSHOT = 15,       /* A picture of it is wanted: greenroom_save_snapshot_as(), within 500 ms. Answered */
     GREENROOM_TAKE_SCENE_SNAPSHOT = 16, /* The same of a scene: greenroom_save_scene_snapshot(). scene. Answered */
     GREENROOM_DID_DISCARD_SCENES = 17,  /* A user has closed these scenes: they do not come back. names */
+    GREENROOM_WITHDRAW = 18,            /* It will be suspended: take back what is advertised, until GREENROOM_DID_RESUME. Answered */
 } greenroom_kind;
 
 /*

@@ -19,6 +19,7 @@ extension EventKind {
             case .didResume: .didResume
             case .scene, .sceneClosed: .scene
             case .didDiscardScenes: .didDiscardScenes
+            case .withdraw: .withdraw
             case .takeSnapshot: .takeSnapshot
             case .takeSceneSnapshot: .takeSceneSnapshot
             }
@@ -27,7 +28,7 @@ extension EventKind {
     /// Whether the app has to answer it.
     var isAnswered: Bool {
         switch self {
-        case .didEnterBackground, .willTerminate, .push, .wake, .takeSnapshot, .takeSceneSnapshot: true
+        case .didEnterBackground, .willTerminate, .push, .wake, .takeSnapshot, .takeSceneSnapshot, .withdraw: true
         case .openURL, .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .tasksExpiring,
             .notification, .willSuspend, .didResume, .scene, .didDiscardScenes:
             false
@@ -39,7 +40,7 @@ extension EventKind {
         switch self {
         case .didBecomeActive, .willResignActive, .willEnterForeground, .didEnterBackground, .willTerminate: true
         case .openURL, .memoryWarning, .tasksExpiring, .push, .wake, .notification, .willSuspend, .didResume, .scene,
-            .takeSnapshot, .takeSceneSnapshot, .didDiscardScenes:
+            .takeSnapshot, .takeSceneSnapshot, .didDiscardScenes, .withdraw:
             false
         }
     }
@@ -57,6 +58,7 @@ extension HandledNotices {
         if kinds.contains(.takeSnapshot) { insert(.takeSnapshot) }
         if kinds.contains(.takeSceneSnapshot) { insert(.takeSceneSnapshot) }
         if kinds.contains(.didDiscardScenes) { insert(.didDiscardScenes) }
+        if kinds.contains(.withdraw) { insert(.withdraw) }
     }
 }
 
@@ -138,7 +140,7 @@ struct AppEvent: Hashable {
         case .wake(let id, let reason): return [("id", .uint64(id)), ("reason", .string(reason))]
         case .notice(let notice):
             switch notice {
-            case .willEnterForeground, .willSuspend, .takeSnapshot: return []
+            case .willEnterForeground, .withdraw, .willSuspend, .takeSnapshot: return []
             case .takeSceneSnapshot(let scene): return [("scene", .string(scene.name))]
             case .willResignActive(let cause): return [("cause", .string(cause.rawValue))]
             case .didBecomeActive(let cause): return [("cause", .string(cause.rawValue))]

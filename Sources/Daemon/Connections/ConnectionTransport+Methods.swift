@@ -83,6 +83,8 @@ extension ConnectionTransport {
             outcome = .wakeCompleted(result, id: wake)
         } else if event.kind == .willTerminate {
             outcome = .terminationAnswered
+        } else if event.kind == .withdraw {
+            outcome = .withdrawn
         } else if event.kind == .takeSnapshot {
             outcome = .snapshotTaken
         } else if case .notice(.takeSceneSnapshot(let scene)) = event.content {

@@ -170,7 +170,9 @@ final class ConnectionTransport {
         let kind = EventKind(notice)
         if kind.isTransition { closeTransitions() }
         // What comes now shows more than the snapshot that is still waited for.
-        if kind == .takeSnapshot || kind == .takeSceneSnapshot { madeQueue?.remove { $0.content == .notice(notice) } }
+        if [.takeSnapshot, .takeSceneSnapshot, .withdraw].contains(kind) {
+            madeQueue?.remove { $0.content == .notice(notice) }
+        }
         guard record.handled.contains(kind) else { return false }
         var event = AppEvent(serial: 0, .notice(notice))
         describe(&event)
@@ -197,7 +199,7 @@ final class ConnectionTransport {
             event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
         case .openURL: event.scene = view?.mostActiveScene?.id.name ?? ""
         case .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .push, .wake, .notification,
-            .willSuspend, .didResume, .scene, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
+            .withdraw, .willSuspend, .didResume, .scene, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
             break
         }
     }

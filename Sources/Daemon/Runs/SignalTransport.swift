@@ -226,7 +226,7 @@ final class SignalTransport {
         case .willTerminate: "Terminate"
         case .memoryWarning: "MemoryWarning"
         case .tasksExpiring: "TaskExpiring"
-        case .openURL, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+        case .openURL, .withdraw, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
             .takeSceneSnapshot:
             ""
         }
@@ -242,7 +242,7 @@ final class SignalTransport {
         case .willTerminate: signals.terminate
         case .memoryWarning: signals.memoryWarning
         case .tasksExpiring: signals.taskExpiring
-        case .openURL, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+        case .openURL, .withdraw, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
             .takeSceneSnapshot:
             nil
         }

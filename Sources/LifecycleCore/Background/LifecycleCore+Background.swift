@@ -50,8 +50,8 @@ extension LifecycleCore {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
-            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume, .scene, .sceneClosed,
-            .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
+            .memoryWarning, .tasksExpiring, .openURL, .withdraw, .willSuspend, .didResume, .scene,
+            .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
             break
         }
     }
@@ -115,6 +115,7 @@ extension LifecycleCore {
             update(index, .background(background))
             self[run: index].lockHold = nil
             endSleepOfHooks(index, .woken, now)
+            endWithdrawal(index)
         case .suspending?, .suspended?: wake(index, pending: nil, for: nil, isUnrequested: true, now)
         case .waking?: cancelUnloading(index)
         case nil, .launching?, .foreground?, .enteringBackground?, .terminating?: break

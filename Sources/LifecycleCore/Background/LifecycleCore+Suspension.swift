@@ -13,10 +13,12 @@ extension LifecycleCore {
         guard suspension == .yes else {
             // `Suspend=` may have become another one between the hook and the freeze (L57).
             endSleepOfHooks(index, .requested, now)
+            endWithdrawal(index)
             if suspension == .dryRun { beginDrySleep(index, background, now) }
             return
         }
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
+        if asksToWithdraw(index, now) { return }
         if runsHookBeforeSuspension(index, now) { return }
         notifyOfSuspension(index, now)
         self[run: index].freezeAttempt += 1

@@ -107,6 +107,34 @@ extension LifecycleCore {
 
     // MARK: Suspension
 
+    /// The app is to be frozen. What it advertises (a service, a name on a bus, a lease) would mislead others meanwhile (L43). Workers are
+    /// not asked: they are resumed for those who reach them.
+    /// - Returns: whether its answer is waited for.
+    mutating func asksToWithdraw(_ index: Int, _ now: Instant) -> Bool {
+        guard self[run: index].handled.contains(.withdraw), apps[index].policy.role != .worker, shutdown == nil else {
+            return false
+        }
+        guard let withdrawal = self[run: index].withdrawal else {
+            let time = apps[index].policy.backgroundDeadline ?? Self.longestHook
+            self[run: index].withdrawal = Withdrawal(due: now + time)
+            // It has connected while a hook ran (L57).
+            if self[run: index].hasHooks { self[run: index].hooks?.freezeAt = nil }
+            notify(index, .withdraw)
+            return true
+        }
+        if let due = withdrawal.due, now < due { return true }
+        self[run: index].withdrawal?.due = nil
+        return false
+    }
+
+    /// The suspension does not come: the app may advertise again.
+    mutating func endWithdrawal(_ index: Int) {
+        guard self[run: index].withdrawal != nil else { return }
+        self[run: index].withdrawal = nil
+        guard self[run: index].handled.contains(.didResume) else { return }
+        notify(index, .didResume(after: .zero, changed: []))
+    }
+
     /// Sent before the freeze.
     mutating func notifyOfSuspension(_ index: Int, _ now: Instant) {
         if !self[run: index].handled.isEmpty { self[run: index].sleptSince = now }
@@ -116,6 +144,7 @@ extension LifecycleCore {
 
     /// Sent after the thaw. `delivered`: what was delivered with it.
     mutating func notifyOfResumption(_ index: Int, _ delivered: [Notification], _ now: Instant) {
+        self[run: index].withdrawal = nil
         guard let since = self[run: index].sleptSince else { return }
         self[run: index].sleptSince = nil
         guard self[run: index].handled.contains(.didResume) else { return }
@@ -135,4 +164,10 @@ extension LifecycleCore {
         metTransitionDeadline(index, now)
         kill(index, .terminationAnswered(terminating.cause, use), terminating.cause.reason, now)
     }
+}
+
+/// The app was asked to take back what it advertises, before its suspension.
+struct Withdrawal: Hashable, Sendable {
+    /// Until when its answer is waited for; `nil`: it has answered, or has not in time.
+    var due: Instant?
 }

@@ -5,6 +5,7 @@ extension LifecycleCore {
         precondition(isInFront(index), "\(apps[index].id) has no foreground slot")
         endBackgroundStay(index, now)
         let isLaunch = apps[index].phase == .launching
+        if apps[index].phase == .background { endWithdrawal(index) }
         switch apps[index].phase {
         case .launching: break
         case .notRunning, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking,

@@ -168,6 +168,8 @@ package enum RunEvent: Hashable, Sendable {
     case snapshotTaken
     /// After `Notice.takeSceneSnapshot`: the same for a scene (L34).
     case sceneSnapshotTaken(SceneID)
+    /// After `Notice.withdraw`: it advertises nothing any more (L43).
+    case withdrawn
 }
 
 /// The origin of a request (L53): a request is a user's if it comes from outside every app.

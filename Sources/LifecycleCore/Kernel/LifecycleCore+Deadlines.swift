@@ -108,7 +108,8 @@ extension LifecycleCore {
         else { return nil }
         let due = stored.run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
         let snapshot = stored.run.snapshotDue.map { max($0, due) } ?? due
-        let end = stored.run.sceneSnapshots?.due.map { max($0, snapshot) } ?? snapshot
+        let scenes = stored.run.sceneSnapshots?.due.map { max($0, snapshot) } ?? snapshot
+        let end = stored.run.withdrawal?.due.map { max($0, scenes) } ?? scenes
         return staysAwakeUntil(index).map { max($0, end) } ?? end
     }
 

@@ -49,13 +49,13 @@ extension LifecycleCore {
         case .tasksExpiring:
             guard case .foreground(let foreground) = execution else { return !execution.isAsleep }
             return !foreground.isActive
-        case .willEnterForeground, .takeSnapshot, .willSuspend:
+        case .willEnterForeground, .takeSnapshot, .withdraw, .willSuspend:
             switch execution.phase {
             case .enteringBackground, .background, .waking: return true
             case .notRunning, .launching, .foreground, .suspending, .suspended, .terminating, .ending: return false
             }
         case .openURL: return execution.phase == .foreground
-        case .didResume: return execution.phase == .waking
+        case .didResume: return execution.phase == .waking || execution.phase == .background
         // A suspended app could read none of them before its thaw.
         case .memoryWarning, .willTerminate, .scene, .sceneClosed, .didDiscardScenes, .takeSceneSnapshot:
             return execution.phase != .terminating && (!execution.isAsleep || notice.isOfScene)

@@ -203,6 +203,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .terminationAnswered: terminationAnswered(index, now)
         case .idleHinted(let isIdle): idleHinted(index, isIdle, now)
         case .snapshotTaken: self[run: index].snapshotDue = nil
+        case .withdrawn: self[run: index].withdrawal?.due = nil
         case .sceneSnapshotTaken(let scene): sceneSnapshotTaken(index, scene)
         case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
         }

@@ -9,10 +9,12 @@ package enum Notice: Hashable, Sendable {
     case tasksExpiring
     /// L8. Only to an app that handles it (`HandledNotices.openURL`).
     case openURL(String)
+    /// The app is to be suspended: it takes back what it advertises, and answers (L43). Only to an app that handles it.
+    case withdraw
     /// The app is frozen now. It may read this only after its thaw. Only to an app that handles it.
     case willSuspend
     /// The app is thawed now. `after`: since its freeze began. `changed`: the kinds of the notifications that were delivered with
-    /// the thaw (L32), each once. Only to an app that handles it.
+    /// the thaw (L32), each once. Only to an app that handles it. Also without a freeze, after `withdraw`.
     case didResume(after: Duration, changed: [String])
     /// Of one of its scenes (L34). Only to an app that handles it.
     case scene(SceneID, SceneNotice)
@@ -30,7 +32,8 @@ package enum Notice: Hashable, Sendable {
     /// Only a connection of the app can carry it: there is no signal for it.
     package var isForConnections: Bool {
         switch self {
-        case .openURL, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
+        case .openURL, .withdraw, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+            .takeSceneSnapshot:
             true
         case .willResignActive, .didEnterBackground, .willEnterForeground, .didBecomeActive, .willTerminate,
             .memoryWarning, .tasksExpiring:
@@ -47,7 +50,8 @@ package enum Notice: Hashable, Sendable {
         case .didEnterBackground: .background
         case .willTerminate: .terminate
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
+            .withdraw, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+            .takeSceneSnapshot:
             nil
         }
     }
@@ -84,6 +88,7 @@ package struct HandledNotices: OptionSet, Hashable, Sendable {
     package static let takeSnapshot = HandledNotices(rawValue: 256)
     package static let takeSceneSnapshot = HandledNotices(rawValue: 512)
     package static let didDiscardScenes = HandledNotices(rawValue: 1024)
+    package static let withdraw = HandledNotices(rawValue: 2048)
 }
 
 /// URLs that an app is to open (L8): they wait until it is in the foreground and handles them.

@@ -193,6 +193,8 @@ struct Run: Hashable, Sendable {
     @Rare var snapshotDue: Instant? = nil
     /// The scenes that were asked for their snapshots (L34); `nil`: none was, or all have given them.
     @Rare var sceneSnapshots: SceneSnapshots? = nil
+    /// It was asked to withdraw what it advertises (L43); `nil`: it was not, or has run again since.
+    @Rare var withdrawal: Withdrawal? = nil
     /// What it uses of the processors in the background (L44).
     var processor = ProcessorWatch()
     /// It is watched whether it uses a GPU (L43).

@@ -106,6 +106,7 @@ extension RunEvent: SavedUnion {
         case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
         case .snapshotTaken: writer.put(case: 140)
         case .sceneSnapshotTaken(let scene): writer.put(case: 181, scene)
+        case .withdrawn: writer.put(case: 182)
         case .gpuUsed(let time): writer.put(case: 150, time)
         case .heartbeatTimeChanged(let time): writer.put(case: 62, time)
         case .hookEnded(let number, let outcome): writer.put(case: 80, number, outcome)
@@ -160,6 +161,7 @@ extension RunEvent: SavedUnion {
         case 52: self = .idleHinted(try values.next())
         case 140: self = .snapshotTaken
         case 181: self = .sceneSnapshotTaken(try values.next())
+        case 182: self = .withdrawn
         case 150: self = .gpuUsed(try values.next())
         case 60:
             self = .frozen(

@@ -17,6 +17,7 @@ extension Notice: SavedUnion {
         case .scene(let id, let notice): writer.put(case: 120, id, notice)
         case .takeSnapshot: writer.put(case: 140)
         case .takeSceneSnapshot(let id): writer.put(case: 180, id)
+        case .withdraw: writer.put(case: 183)
         case .sceneClosed(let id): writer.put(case: 181, id)
         case .didDiscardScenes(let list): writer.put(case: 182, SavedScenes(list: list))
         }
@@ -46,6 +47,7 @@ extension Notice: SavedUnion {
         case 120: self = .scene(try values.next(), try values.next())
         case 140: self = .takeSnapshot
         case 180: self = .takeSceneSnapshot(try values.next())
+        case 183: self = .withdraw
         case 181: self = .sceneClosed(try values.next())
         case 182:
             let scenes: SavedScenes = try values.next()

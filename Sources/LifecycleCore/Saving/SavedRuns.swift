@@ -226,6 +226,7 @@ extension Run: SavedRecord {
         try coder.flag(80, &isGPUWatched)
         try coder.field(120, &shown, unless: ShownModes())
         try coder.optional(121, &sceneSnapshots)
+        try coder.optional(122, &withdrawal)
         shownModes = shown.all
         modes = asserted + shown.held
     }
@@ -241,6 +242,14 @@ extension Run: SavedRecord {
             return "\(tiedInterruptions.count) of \(interruptions) interruptions end with their clients"
         }
         return nil
+    }
+}
+
+extension Withdrawal: SavedRecord {
+    package static var blank: Withdrawal { Withdrawal() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.optional(1, &due)
     }
 }
 

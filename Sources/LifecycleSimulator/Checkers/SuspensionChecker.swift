@@ -24,6 +24,8 @@ struct SuspensionChecker {
         var wasLeftAwake = false
         /// It was asked for a snapshot and has not answered: until when that may keep it awake.
         var snapshotUntil: Microseconds = 0
+        /// It was asked to withdraw, and has not answered: until when that may keep it awake.
+        var withdrawnUntil: Microseconds = 0
         /// Its scenes that were asked and have not answered, and until when that may keep it awake.
         var sceneSnapshots: Set<SceneID> = []
         var sceneSnapshotsUntil: Microseconds = 0
@@ -55,6 +57,7 @@ struct SuspensionChecker {
         case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
         case .run(let run, .continued): if model.apps[app].run == run { apps[app].isStopped = false }
         case .run(let run, .snapshotTaken): if model.apps[app].run == run { apps[app].snapshotUntil = 0 }
+        case .run(let run, .withdrawn): if model.apps[app].run == run { apps[app].withdrawnUntil = 0 }
         case .run(let run, .sceneSnapshotTaken(let scene)):
             if model.apps[app].run == run { apps[app].sceneSnapshots.remove(scene) }
         case .run(let run, .scene(.ended(let scene))):
@@ -81,6 +84,9 @@ struct SuspensionChecker {
         case .notify(_, .takeSceneSnapshot(let scene)):
             apps[app].sceneSnapshots.insert(scene)
             apps[app].sceneSnapshotsUntil = now + 500 * .millisecond
+        case .notify(_, .withdraw):
+            let time = model.apps[app].policy.backgroundDeadline?.microseconds ?? 60 * .second
+            apps[app].withdrawnUntil = now + time
         // It counts from the answer.
         case .report(.stateChanged(_, _, .background, _)): apps[app].sceneSnapshotsUntil = now + 500 * .millisecond
         case .report(.taskBegan): apps[app].tasks += 1
@@ -182,7 +188,7 @@ struct SuspensionChecker {
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0
             let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry, settling) + apps[app].staysAwake
             let isAsked =
-                now < apps[app].snapshotUntil
+                now < max(apps[app].snapshotUntil, apps[app].withdrawnUntil)
                 || !apps[app].sceneSnapshots.isEmpty && now < apps[app].sceneSnapshotsUntil
             findings.check(
                 now - since < max(1, delay) || isAsked, .suspendedInTime,

@@ -26,6 +26,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "push": {"payload": "", "id": 0},
     "wake": {"reason": "", "id": 0},
     "notification": {"kind": "", "payload": ""},
+    "withdraw": {},
     "willSuspend": {},
     "didResume": {"suspendedSeconds": 0.0, "changed": []},
     "scene": {"scene": "main", "notice": "", "reason": ""},
@@ -33,7 +34,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "takeSnapshot": {},
     "takeSceneSnapshot": {"scene": "main"},
 }
-ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake", "takeSnapshot", "takeSceneSnapshot"}
+ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake", "takeSnapshot", "takeSceneSnapshot", "withdraw"}
 # Wakes take up to 30 seconds. With asyncio they are handled beside other events, so that none of those waits.
 WAKES = {"push", "wake"}
 

@@ -67,6 +67,13 @@ class Handlers:
         """`handler(kind, payload)`: something has changed, for example the locale."""
         return self._register("notification", handler)
 
+    def on_withdraw(self, handler: Handler) -> Handler:
+        """`handler()`: the app will be suspended. Take back what it advertises: a service on the network, a lease, a name on a bus. The
+        suspension waits for the return, for BackgroundDeadlineSec= (5 s) at most. `on_resume` follows, also if the app is not suspended
+        after all: advertise again in it.
+        """
+        return self._register("withdraw", handler)
+
     def on_suspend(self, handler: Handler) -> Handler:
         """`handler()`: the app will be suspended at once. The handler may be cut short by that."""
         return self._register("willSuspend", handler)

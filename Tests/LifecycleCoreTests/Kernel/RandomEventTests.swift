@@ -183,6 +183,7 @@ struct RandomEventTests {
             .run(run, .scene(.ended(random.pick(scenes)))),
             .run(run, .attached([.didEnterBackground, .takeSnapshot])), .run(run, .snapshotTaken),
             .run(run, .attached([.didEnterBackground, .scenes, .takeSceneSnapshot, .didDiscardScenes])),
+            .run(run, .attached([.didEnterBackground, .withdraw, .didResume])), .run(run, .withdrawn),
             .run(run, .sceneSnapshotTaken(random.pick(scenes))),
             .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
             .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),

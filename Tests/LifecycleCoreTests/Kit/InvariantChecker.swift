@@ -237,7 +237,7 @@ struct InvariantChecker {
         case .tasksExpiring: (expected, next) = ([.background], nil)
         case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         case .openURL: (expected, next) = ([.nothing, .inactive, .active], nil)
-        case .willSuspend, .didResume, .takeSnapshot: (expected, next) = ([.background], nil)
+        case .withdraw, .willSuspend, .didResume, .takeSnapshot: (expected, next) = ([.background], nil)
         case .scene, .sceneClosed, .didDiscardScenes, .takeSceneSnapshot:
             (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         }

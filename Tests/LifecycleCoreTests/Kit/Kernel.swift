@@ -239,7 +239,8 @@ struct Kernel {
             case .cannotBeNotified: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
-            .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:
+            .withdraw, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
+            .takeSceneSnapshot:
             return []
         }
     }

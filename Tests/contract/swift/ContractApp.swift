@@ -98,6 +98,7 @@ final class ContractApp: AppDelegate {
 
     func open(url: String) { say("url \(url)") }
     func didReceiveNotification(kind: String, payload: String) { say("notification \(kind) \(payload)") }
+    func withdraw() { say("withdraw") }
     func willSuspend() { say("suspend") }
     func sceneDidChange(_ scene: String, _ notice: SceneNotice) { say("scene \(scene) \(notice.rawValue)") }
     func didDiscardScenes(_ scenes: [String]) { say("discarded \(scenes.joined(separator: " "))") }

@@ -38,6 +38,7 @@ func readEvents() async throws {
         case .didResume(let time, let changed): delegate.didResume(after: time, changed: changed)
         case .scene(let scene, let notice): delegate.sceneDidChange(scene, notice)
         case .takeSnapshot: if let snapshot = delegate.takeSnapshot() { try? App.shared.save(snapshot) }
+        case .withdraw: delegate.withdraw()
         case .didDiscardScenes(let scenes): delegate.didDiscardScenes(scenes)
         case .takeSceneSnapshot(let scene):
             if let snapshot = delegate.takeSnapshot(scene: scene) { try? App.shared.save(snapshot, scene: scene) }
