@@ -81,7 +81,8 @@ struct BusAccessTests {
     @Test(
         "polkit is asked for another action if a call concerns the daemon and not an app",
         arguments: [
-            ["Reload"], ["Reexec"], ["SimulatePressure", "s", "normal"], ["Send", "sss", "photos", "locale", ""],
+            ["Reload"], ["Reexec"], ["SimulatePressure", "s", "normal"], ["SimulateLock", "b", "false"],
+            ["Send", "sss", "photos", "locale", ""],
         ])
     func administration(words: [String]) throws {
         let stage = try BusStage(["photos": Self.photos])

@@ -38,6 +38,8 @@ final class Logind {
     private let user: UInt32?
     /// logind's unique name on the bus; `nil`: it is not running.
     private var owner: String?
+    /// Whether it reports sleep and locks.
+    var isPresent: Bool { owner != nil }
     private var inhibitor: SharedDescriptor?
     /// The inhibitor is the previous daemon's, and logind was not found yet.
     private var isRecovered: Bool

@@ -14,7 +14,7 @@ final class Authoriser {
     enum Action: String {
         /// To launch, suspend and end apps, and to pass them URLs and payloads.
         case manage = "org.greenroom.manage"
-        /// What concerns the daemon and so all apps: Reload, Reexec, SimulatePressure. And to pass variables to a program, which
+        /// What concerns the daemon and so all apps: Reload, Reexec, SimulatePressure, SimulateLock. And to pass variables to a program, which
         /// may then do anything that its user may do.
         case administer = "org.greenroom.administer"
     }
@@ -151,7 +151,7 @@ final class Authoriser {
 extension Authoriser.Action {
     init(for call: MethodCall) {
         switch call.member {
-        case "Reload", "Reexec", "SimulatePressure": self = .administer
+        case "Reload", "Reexec", "SimulatePressure", "SimulateLock": self = .administer
         // Variables such as LD_PRELOAD let a program do anything that its user may do.
         case "Launch" where call.passesVariables: self = .administer
         default: self = .manage
@@ -168,6 +168,6 @@ extension MethodCall {
 
     /// The first argument of Manager1's methods for one app.
     fileprivate var appArgument: String? {
-        member == "SimulatePressure" ? nil : arguments.first?.stringValue
+        ["SimulatePressure", "SimulateLock"].contains(member) ? nil : arguments.first?.stringValue
     }
 }

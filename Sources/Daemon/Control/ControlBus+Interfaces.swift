@@ -122,6 +122,10 @@ extension ControlBus {
                 }
                 self.simulate(call, level)
             },
+            BusMethod("SimulateLock", in: "b", out: "a{sv}", arguments: ["locked"], results: ["result"]) {
+                [unowned self] call in
+                self.service.whenStarted(call) { self.simulateLock(call, isLocked: call.flag(0)) }
+            },
             BusMethod("Reexec", out: "a{sv}", results: ["result"]) { [unowned self] call in
                 self.service.whenStarted(call) { self.reexec(call) }
             },

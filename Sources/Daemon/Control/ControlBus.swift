@@ -133,6 +133,15 @@ final class ControlBus {
         }
     }
 
+    /// What logind reports when screens are locked and unlocked (L15). A screen that is locked must not seem to be unlocked.
+    func simulateLock(_ call: MethodCall, isLocked: Bool) {
+        guard logind?.isPresent != true else {
+            return call.fail(ControlNames.Failure.failed.error("Cannot simulate a lock: logind reports the real ones."))
+        }
+        driver.send(isLocked ? .locked : .unlocked)
+        call.reply([RequestResult(.done).variant])
+    }
+
     private func awaiting(_ call: MethodCall, about app: String) -> RequestID {
         let request = answers.expect { [unowned self] in self.answer(call, app, $0) }
         call.onPeerGone { [weak self] in

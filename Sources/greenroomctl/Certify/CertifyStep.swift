@@ -38,6 +38,8 @@ struct CertifyStep {
             CertifyStep("push", "push", "L26 L30", .suspended, CertifySteps.push),
             CertifyStep("activate", "activate", "L3 L4", .suspended, activate),
             CertifyStep("notification", "notification", "L31 L32", .suspended, CertifySteps.notification),
+            CertifyStep("system-events", "system events", "L31 L33", .suspended, CertifySteps.systemEvents),
+            CertifyStep("lock", "lock, unlock", "L15", .active, CertifySteps.lock),
             CertifyStep("memory-warning", "memory warning", "L36", .running, CertifySteps.memoryWarning),
             CertifyStep("scenes", "scenes", "L34", .active, CertifySteps.scenes),
             CertifyStep("load", "requests", "L1 L50", .running, CertifySteps.load),

@@ -60,6 +60,19 @@ final class Rehearsal {
         try client.call("SimulatePressure", [.string(level)])
     }
 
+    /// Locks or unlocks the screen, as logind reports it.
+    func lock(_ isLocked: Bool) throws(Failure) {
+        _ = try client.call("SimulateLock", [.bool(isLocked)], as: RequestResult.self)
+    }
+
+    /// What the app finds in its inbox of a kind of state; `nil`: nothing, or it has removed it.
+    func inbox(_ kind: String) -> String? {
+        let path = "\(daemon.runtime)/inbox/\(id)/\(kind)"
+        guard let bytes = try? Posix.readFile(at: path, limit: Notification.maximumPayload + 1) else { return nil }
+        let text = String(decoding: bytes, as: UTF8.self)
+        return text.hasSuffix("\n") ? String(text.dropLast()) : text
+    }
+
     // MARK: Events
 
     private func readArrived() throws(Failure) {
