@@ -1,6 +1,13 @@
 import LifecycleCore
 
 extension Notice {
+    /// Whether it is about the state of a scene, which a suspended app reads when it is thawed.
+    var isOfScene: Bool {
+        if case .scene = self { return true }
+        if case .sceneClosed = self { return true }
+        return false
+    }
+
     var word: String {
         switch self {
         case .willResignActive(.interruption): "willResignActive (interruption)"

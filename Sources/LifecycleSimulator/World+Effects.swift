@@ -52,7 +52,7 @@ extension World {
             if delivered.isEnding { return "\(notice) is sent to a run that has ended" }
             if run.killedAt != nil { return "\(notice) is sent to a run that was killed" }
             // Of its scenes it reads when it is thawed in the same event.
-            if case .scene = notice { return nil }
+            if notice.isOfScene { return nil }
             if run.isAskedToFreeze { return "\(notice) is sent to a frozen run" }
         case .runHook(_, _, let number):
             if delivered.isEnding || run.killedAt != nil { return "a hook is run for a run that has ended" }
@@ -190,7 +190,7 @@ extension World {
     // MARK: Signals and inspections
 
     private mutating func notify(_ run: Int, _ notice: Notice) {
-        if case .scene = notice, runs[run].isAskedToFreeze { deliveredWhileFrozen.append(run) }
+        if notice.isOfScene, runs[run].isAskedToFreeze { deliveredWhileFrozen.append(run) }
         let isDelivered: Bool
         switch runs[run].program {
         case .notCreated: isDelivered = false

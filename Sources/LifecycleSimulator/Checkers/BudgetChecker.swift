@@ -57,6 +57,9 @@ struct BudgetChecker {
             stays[app].restarts = true
             stays[app].isWake = true
         case .thaw: stays[app].allowance += Self.thawTimeout
+        // The suspension waits for the answer (L43).
+        case .notify(_, .withdraw):
+            stays[app].allowance += known.policy.backgroundDeadline?.microseconds ?? 60 * .second
         case .report(.suspensionRefused): stays[app].allowance += known.policy.suspendDelay.microseconds
         case .report(.freezeTakesLong), .report(.deadlineDeferred), .report(.wokenTooOften), .report(.locksHeld),
             .report(.stateChanged(_, _, .background, .continued)):

@@ -87,8 +87,6 @@ struct SuspensionChecker {
         case .notify(_, .withdraw):
             let time = model.apps[app].policy.backgroundDeadline?.microseconds ?? 60 * .second
             apps[app].withdrawnUntil = now + time
-        // It counts from the answer.
-        case .report(.stateChanged(_, _, .background, _)): apps[app].sceneSnapshotsUntil = now + 500 * .millisecond
         case .report(.taskBegan): apps[app].tasks += 1
         case .report(.taskEnded): apps[app].tasks = max(0, apps[app].tasks - 1)
         case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = 0
@@ -187,9 +185,11 @@ struct SuspensionChecker {
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let settling = model.apps[app].hooks.isSettling ? 100 * Microseconds.millisecond : 0
             let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry, settling) + apps[app].staysAwake
+            // Those that it was asked for before it was in the background count from then.
+            let scenesUntil = max(apps[app].sceneSnapshotsUntil, since + 500 * .millisecond)
             let isAsked =
                 now < max(apps[app].snapshotUntil, apps[app].withdrawnUntil)
-                || !apps[app].sceneSnapshots.isEmpty && now < apps[app].sceneSnapshotsUntil
+                || !apps[app].sceneSnapshots.isEmpty && now < scenesUntil
             findings.check(
                 now - since < max(1, delay) || isAsked, .suspendedInTime,
                 "\(model.apps[app].id) has had no assertion for \(now - since) µs, but is not frozen")
