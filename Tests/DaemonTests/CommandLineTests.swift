@@ -38,12 +38,12 @@ struct CommandLineTests {
         func scenes() throws -> [String] {
             try run("list", "--scenes").split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
         }
-        #expect(try scenes() == ["editor main window foregroundActive"])
+        #expect(try scenes() == ["editor main window foregroundActive -"])
         try daemon.sendMessage("X_GREENROOM_BEGIN_SCENE=report")
         try daemon.eventually("it has a scene") { try daemon.status("editor")["scenes"] != nil }
         #expect(try run("activate", "editor", "--scene", "main") == "editor: active\n")
         #expect(
-            try scenes() == ["editor report window background", "editor main window foregroundActive"])
+            try scenes() == ["editor report window background -", "editor main window foregroundActive -"])
         #expect(try run("status", "editor").contains("report, window: background"))
         #expect(try run("background", "editor", "--scene", "report") == "editor: active\n")
         let refused = try control(daemon, ["activate", "editor", "--scene", "x"])
