@@ -72,10 +72,22 @@ private struct ServerFarm {
         requests += try send(round, part: 2)
         daemon = try daemon.successor()
         for request in requests {
-            guard try request.client.receive(request.bytes.count) == request.bytes else {
-                throw TestFailure("kill \(round): the answer of \(request.app) differs")
+            do {
+                guard try request.client.receive(request.bytes.count) == request.bytes else {
+                    throw TestFailure("the answer differs")
+                }
+            } catch {
+                throw TestFailure("kill \(round), \(request.app): \(error); \(description(of: request.app))")
             }
         }
+    }
+
+    /// What the daemon and the kernel know of a server whose answer is missing.
+    private func description(of app: String) -> String {
+        let status = (try? daemon.status(app))?.serialized(pretty: false) ?? "no status"
+        let frozen = (try? daemon.frozen(app)).map { $0 ? "frozen" : "not frozen" } ?? "unknown"
+        let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n").filter { $0.contains(" \(app):") }
+        return "\(frozen); \(status); \(lines.suffix(12).joined(separator: "; "))"
     }
 
     /// Each third server gets its request through the connection that is open, and each sixth through a new one, too.
