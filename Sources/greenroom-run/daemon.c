@@ -10,6 +10,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+void close_end(int *descriptor) {
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
 int relay_connect(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)

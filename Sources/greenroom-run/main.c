@@ -142,7 +142,7 @@ static void leave_streams(const struct relay *relay) {
 enum outcome { STARTED, WITHOUT_DAEMON, NOT_STARTED };
 
 /// Starts the command in the group that the daemon has made for it.
-/// - Parameter problem: a sentence; nil: none is to be said.
+/// - Parameter problem: why it is WITHOUT_DAEMON.
 static enum outcome start_in(struct relay *relay, struct group *group, const char **problem) {
     int go[2], controls[2];
     char answer[RELAY_LONGEST];

@@ -1,6 +1,7 @@
 // The streams of a command with --protocol=.
 #include "protocol.h"
 #include "parser.h"
+#include "relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,12 +46,6 @@ static struct {
     bool has_first; // message
     bool cannot_restore;
 } state;
-
-static void close_end(int *descriptor) {
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
-}
 
 static bool is_empty(const struct stream *stream) { return stream->begin == stream->end; }
 

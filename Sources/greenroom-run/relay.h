@@ -53,6 +53,9 @@ struct relay {
     bool ignores_children; // SIGCHLD was ignored
 };
 
+/// Closes a descriptor if it is open, and sets it to -1.
+void close_end(int *descriptor);
+
 /// Connects to a daemon; -1 if none listens at the path.
 int relay_connect(const char *path);
 /// Sends a message, with a descriptor if that is not -1.

@@ -132,12 +132,6 @@ static bool is_to_return(struct relay *relay) {
     return relay->has_verdict && protocol_ended();
 }
 
-static void close_end(int *descriptor) {
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
-}
-
 /// Nothing is left of the command.
 static void leave_command(struct relay *relay) {
     close_end(&relay->socket);

@@ -81,21 +81,23 @@ struct RunProtocolTests {
     }
 
     @Test(
-        "a server that was ended while it slept is started again by the next request, and initialized as before (L54)")
-    func returns() throws {
+        "a server that was ended while it slept is started again by the next request, and initialized as before (L54)",
+        arguments: ["UnloadAfterSec=1s", "SuspendedMemoryMax=64K"])
+    func returns(setting: String) throws {
         let daemon = try TestDaemon()
-        let (client, first) = try Self.initialized(daemon, ["-p", "UnloadAfterSec=1s"])
+        let (client, first) = try Self.initialized(daemon, ["-p", setting])
+        let key = String(setting.prefix { $0 != "=" })
         var last = first
         for id in 1...2 {
             try daemon.eventually("it is ended") { try daemon.listed().isEmpty }
+            let explanations = try daemon.receipts("run@server").compactMap { $0["explanation"]?.stringValue }
+            #expect(explanations.count == id && explanations.allSatisfy { $0.contains(key) }, "\(explanations)")
             try client.write(Self.request("\(id)", "ping"))
             let result = try Self.answer(client, to: id)
             #expect(result["pid"]?.integerValue != last)
             #expect(result["initialized"]?.integerValue == 1)
             last = result["pid"]?.integerValue
         }
-        let explanations = try daemon.receipts("run@server").compactMap { $0["explanation"]?.stringValue }
-        #expect(explanations.allSatisfy { $0.contains("UnloadAfterSec=") } && explanations.count == 2)
         // The end of the input of a server that is ended needs no server.
         try daemon.eventually("it is ended") { try daemon.listed().isEmpty }
         client.closeInput()
