@@ -108,6 +108,9 @@ struct SavedSeedTests {
         Saved(
             seed: 6_105_917, events: 5500,
             found: "a short wait counted as a tick after one look, because a reload had made IdleSec= shorter"),
+        Saved(
+            seed: 2_030_394_490_614, events: 5500,
+            found: "the end of a dry run took from a checker the 3s that a connection has to find the next daemon"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

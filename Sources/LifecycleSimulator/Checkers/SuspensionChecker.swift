@@ -114,7 +114,7 @@ struct SuspensionChecker {
         case .wokenTooOften(_, let time): apps[app].staysAwake = time.microseconds
         case .inputArrived: apps[app].isWokenByInput = true
         // Where it would have been woken, the time without an assertion begins anew, as after a real wake.
-        case .wouldResume: apps[app].resumedAt = now
+        case .wouldResume: apps[app].resumedAt = max(apps[app].resumedAt, now)
         default: break
         }
     }
