@@ -111,6 +111,21 @@ struct SavedSeedTests {
         Saved(
             seed: 2_030_394_490_614, events: 5500,
             found: "the end of a dry run took from a checker the 3s that a connection has to find the next daemon"),
+        Saved(
+            seed: 770_001_596, events: 5500,
+            found: "a checker took a main window that could not end for one that had ended, and its snapshot with it"),
+        Saved(
+            seed: 770_002_386, events: 5500,
+            found: "daemons that were killed one after the other kept an app awake for longer than its checker allowed"),
+        Saved(
+            seed: 770_002_402, events: 5500,
+            found: "the checker of absences expected an app back in the foreground during a shutdown"),
+        Saved(
+            seed: 770_011_806, events: 5500,
+            found: "what clients had waited for a suspended app counted after its end"),
+        Saved(
+            seed: 770_011_906, events: 5500,
+            found: "an app was killed for its processor time, and the checker asked the manifest that came after it"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

@@ -49,13 +49,15 @@ extension LifecycleCore {
         let used = max(.zero, work.cpu - (sleep.cpu ?? work.cpu))
         sleep.cpu = work.cpu
         sleep.used += used
-        let isTimer = sleep.timerDue.map { $0 <= now } ?? false
+        // A thread that still waits for a timer that is due has not served it: what the app uses for it comes with a later look.
+        let isPending = work.due.map { $0 <= now } ?? false
+        let isTimer = !isPending && sleep.timerDue.map { $0 <= now } ?? false
         if isTimer { sleep.moments += 1 }
         let isRecent = work.traffic.map { $0 < now - last } ?? false
         let isInput = work.unread > 0 || isRecent || before.map { $0.connections != work.connections } ?? false
         let isBusy = sleep.isBusy(used, within: now - last, hasTicks: work.tick != nil)
         if policy.role == .worker {
-            sleep.timerDue = keepsTimers(index) ? work.due.flatMap { $0 > now ? $0 : nil } : nil
+            sleep.timerDue = keepsTimers(index) ? work.due : nil
         }
         if isInput, !policy.wakesOnTraffic { sleep.hasMissedInput = true }
         apps[index].drySleep = sleep

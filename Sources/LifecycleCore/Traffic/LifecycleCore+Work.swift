@@ -268,7 +268,7 @@ extension LifecycleCore {
         }
         guard case .background(var current)? = apps[index].execution else { return }
         if let due = current.look?.before?.due, apps[index].policy.keepsTimers, due - now < Self.timerSoon {
-            current.look?.nextAt = min(now + apps[index].policy.idleTime, due + Self.afterTimer)
+            current.look?.nextAt = min(now + apps[index].policy.idleTime, max(now, due) + Self.afterTimer)
             current.look?.reason = .timerSoon
             return update(index, .background(current))
         }

@@ -130,7 +130,8 @@ struct AbsenceChecker {
     private mutating func verifyReturn<Core: DecidingCore>(
         _ model: CoreModel, _ core: Core, at now: Microseconds, _ findings: inout Findings
     ) {
-        for (index, run) in left.enumerated() where run != nil && isUnchanged {
+        // An app that is about to end does not return.
+        for (index, run) in left.enumerated() where run != nil && isUnchanged && !model.isShuttingDown {
             let app = model.apps[index]
             guard app.run == run, app.state != .terminating, app.phase != .ending,
                 let view = core.view(of: app.id, at: Instant(now))

@@ -27,9 +27,15 @@ struct BudgetChecker {
     private static let slack: Microseconds = 8 * .second
     /// A thaw may be reported this late, and until then the app is not frozen again. A stay can have several.
     private static let thawTimeout: Microseconds = 5 * .second
+    /// In which the connection of an app finds the next daemon: it is not suspended before.
+    private static let attachTime: Microseconds = 3 * .second
 
     init(apps: Int) {
         stays = Array(repeating: Stay(), count: apps)
+    }
+
+    mutating func record(_ event: Event, of app: Int?) {
+        if let app, case .run(_, .reattached) = event { stays[app].allowance += Self.attachTime }
     }
 
     mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {

@@ -68,6 +68,7 @@ struct Checkers {
         }
         let present = model.phase(of: event, app) == .past ? nil : app
         deadlines.record(event, of: present, at: world.now)
+        budgets.record(event, of: present)
         requests.record(event, model)
         launches.record(event, of: app)
         startUps.record(event, of: app, model, at: world.now)

@@ -51,12 +51,13 @@ struct ProcessorChecker {
             apps[app].isThrottled = true
             checkUse(app, .throttle, known, world, &findings)
         case .report(.processorThrottleEnded): apps[app].isThrottled = false
+        // A reload may change what follows before the processes have ended.
+        case .report(.stateChanged(_, _, .terminating, .cpuLimit)): checkUse(app, .kill, known, world, &findings)
         case .writeReceipt(let receipt):
             guard receipt.code == Receipt.Code.backgroundCPU else { return }
             findings.check(
                 receipt.state == .background, .processorUseIsBounded,
                 "\(known.id) is killed for its processor time while it is \(receipt.state)")
-            checkUse(app, .kill, known, world, &findings)
         default: break
         }
     }

@@ -10,6 +10,8 @@ struct SocketChecker {
         let lateness: Microseconds
         /// L11 holds the launch back.
         let isHeldBack: Bool
+        /// Where the app has ended meanwhile, they wait anew.
+        let phase: AppPhase
     }
 
     /// By app: since when clients wait for an app that is suspended, or does not run and is not about to.
@@ -57,8 +59,12 @@ struct SocketChecker {
                 waits[app] = nil
                 continue
             }
-            guard let wait = waits[app], wait.client == client, wait.isHeldBack == isHeldBack else {
-                waits[app] = Wait(client: client, since: now, lateness: world.pastLateness, isHeldBack: isHeldBack)
+            guard let wait = waits[app], wait.client == client, wait.isHeldBack == isHeldBack,
+                wait.phase == model.apps[app].phase
+            else {
+                waits[app] = Wait(
+                    client: client, since: now, lateness: world.pastLateness, isHeldBack: isHeldBack,
+                    phase: model.apps[app].phase)
                 continue
             }
             let known = model.apps[app]

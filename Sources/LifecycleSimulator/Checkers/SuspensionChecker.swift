@@ -29,6 +29,8 @@ struct SuspensionChecker {
         /// Its scenes that were asked and have not answered, and until when that may keep it awake.
         var sceneSnapshots: Set<SceneID> = []
         var sceneSnapshotsUntil: Microseconds = 0
+        /// It says in this event that the scene has ended.
+        var endedScene: SceneID?
         /// Input has woken it, and the thaw is not complete.
         var isWokenByInput = false
     }
@@ -60,8 +62,7 @@ struct SuspensionChecker {
         case .run(let run, .withdrawn): if model.apps[app].run == run { apps[app].withdrawnUntil = 0 }
         case .run(let run, .sceneSnapshotTaken(let scene)):
             if model.apps[app].run == run { apps[app].sceneSnapshots.remove(scene) }
-        case .run(let run, .scene(.ended(let scene))):
-            if model.apps[app].run == run { apps[app].sceneSnapshots.remove(scene) }
+        case .run(let run, .scene(.ended(let scene))): if model.apps[app].run == run { apps[app].endedScene = scene }
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         case .run(let run, .reattached): if model.apps[app].run == run { apps[app].isReattached = true }
         default: break
@@ -84,6 +85,8 @@ struct SuspensionChecker {
         case .notify(_, .takeSceneSnapshot(let scene)):
             apps[app].sceneSnapshots.insert(scene)
             apps[app].sceneSnapshotsUntil = now + 500 * .millisecond
+        // Its main window cannot end while it is the only scene.
+        case .warn(_, .sceneNotOpen): apps[app].endedScene = nil
         case .notify(_, .withdraw):
             let time = model.apps[app].policy.backgroundDeadline?.microseconds ?? 60 * .second
             apps[app].withdrawnUntil = now + time
@@ -150,6 +153,10 @@ struct SuspensionChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         let known = model.apps[app]
+        if let scene = apps[app].endedScene {
+            apps[app].endedScene = nil
+            apps[app].sceneSnapshots.remove(scene)
+        }
         if isLeftAwake { apps[app].wasLeftAwake = true }
         let isQuiet =
             known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)

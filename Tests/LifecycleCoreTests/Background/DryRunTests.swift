@@ -100,18 +100,33 @@ struct DryRunTests {
         let due = harness.now + .seconds(15)
         harness.behave("web") { $0.work?.due = due }
         harness.advance(.seconds(10))
-        harness.behave("web") { $0.work?.cpu += .milliseconds(300) }
-        harness.advance(.seconds(10))
-        #expect(results(harness).isEmpty)
         harness.behave("web") {
             $0.work?.due = nil
-            $0.work?.cpu += .milliseconds(2)
+            $0.work?.cpu += .milliseconds(300)
         }
+        harness.advance(.seconds(10))
+        #expect(results(harness).isEmpty)
+        harness.behave("web") { $0.work?.cpu += .milliseconds(2) }
         harness.advance(.seconds(10))
         #expect(
             results(harness) == [
                 DryRunResult(slept: .seconds(20), reason: .woken, moments: 1, used: .milliseconds(302))
             ])
+    }
+
+    @Test("a timer that is due at a look, before it is served, has thawed a worker and does not wake it (L58)")
+    func timerAtALook() {
+        let harness = worker()
+        let start = harness.now
+        harness.behave("web") { $0.work?.due = start + .seconds(20) }
+        harness.advance(.seconds(20))
+        harness.behave("web") {
+            $0.work?.due = start + .seconds(40)
+            $0.work?.cpu += .milliseconds(2)
+        }
+        harness.advance(.seconds(15))
+        #expect(results(harness).isEmpty)
+        #expect(harness.core.view(of: id("web"), at: harness.now)?.dryRun?.moments == 1)
     }
 
     @Test("what ticks take does not wake a worker, and several times as much does (L58)")
