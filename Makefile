@@ -19,7 +19,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs libgreenroom session install install-exporter install-session deb vm-test demo test test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline bench-memory freeze-map clean
+.PHONY: help deps build programs libgreenroom session install install-exporter install-session deb vm-test demo test test/swift test/others test-all test-c test-python test-swift check rules fmt sim sim-ci sim-memory chaos soak fuzz bench bench-record bench-check bench-baseline bench-memory freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -80,16 +80,23 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 test: deps ## run the unit and integration tests, and every command of the documents
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples $(if $(GREENROOM_TEST_ALL),slow-examples metrics))
 	@$(TIMED) test/build $(SWIFT) build --build-tests
+	@$(MAKE) --no-print-directory --jobs=2 test/swift test/others
+
+test/swift:
 	@SWIFT="$(SWIFT)" $(TIMED) test/swift Sources/scripts/test
+
+# Runs beside the Swift tests: both wait most of their time.
+test/others: BINDIR = $(shell $(SWIFT) build --show-bin-path)
+test/others:
+	@$(TIMED) test/documents Tests/documents/run "$(BINDIR)"
+	@$(TIMED) test/examples Tests/examples/run "$(BINDIR)"
+	@$(TIMED) test/apps Tests/examples/apps "$(BINDIR)"
 	@$(TIMED) test/clibrary Tests/clibrary/run
 	@$(TIMED) test/python $(MAKE) --no-print-directory test-python
-	@$(TIMED) test/contract Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
-	@BINDIR="$$($(SWIFT) build --show-bin-path)" $(TIMED) test/shell Tests/contract/run shell
-	@$(TIMED) test/documents Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
-	@$(TIMED) test/examples Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
-	@$(TIMED) test/apps Tests/examples/apps "$$($(SWIFT) build --show-bin-path)"
-	@$(if $(GREENROOM_TEST_ALL),$(TIMED) test/sway Tests/examples/sway "$$($(SWIFT) build --show-bin-path)")
-	@$(if $(GREENROOM_TEST_ALL),$(TIMED) test/session Tests/session/run "$$($(SWIFT) build --show-bin-path)")
+	@$(TIMED) test/contract Tests/contract/swift/run "$(BINDIR)"
+	@BINDIR="$(BINDIR)" $(TIMED) test/shell Tests/contract/run shell
+	@$(if $(GREENROOM_TEST_ALL),$(TIMED) test/sway Tests/examples/sway "$(BINDIR)")
+	@$(if $(GREENROOM_TEST_ALL),$(TIMED) test/session Tests/session/run "$(BINDIR)")
 
 # Without the variable the tests leave out what is large, long or random (docs/HACKING.md).
 test-all: export GREENROOM_TEST_ALL = 1
