@@ -44,14 +44,14 @@ extension LifecycleCore {
         _ index: Int, _ work: RunWork, before: RunWork?, lookedAt: Instant, _ reason: WorkReason?, _ now: Instant
     ) -> Bool {
         guard var sleep = apps[index].drySleep else { return false }
+        // It is about to serve a timer: what it does for that is seen by the next look.
+        if work.wait == .short, let due = sleep.timerDue, due <= now, now - due < Self.longestMoment { return false }
         let policy = apps[index].policy
         let last = max(lookedAt, sleep.since)
         let used = max(.zero, work.cpu - (sleep.cpu ?? work.cpu))
         sleep.cpu = work.cpu
         sleep.used += used
-        // A thread that still waits for a timer that is due has not served it: what the app uses for it comes with a later look.
-        let isPending = work.due.map { $0 <= now } ?? false
-        let isTimer = !isPending && sleep.timerDue.map { $0 <= now } ?? false
+        let isTimer = sleep.timerDue.map { $0 <= now } ?? false
         if isTimer { sleep.moments += 1 }
         let isRecent = work.traffic.map { $0 < now - last } ?? false
         let isInput = work.unread > 0 || isRecent || before.map { $0.connections != work.connections } ?? false

@@ -119,9 +119,18 @@ struct DryRunTests {
         let harness = worker()
         let start = harness.now
         harness.behave("web") { $0.work?.due = start + .seconds(20) }
-        harness.advance(.seconds(20))
+        harness.advance(.milliseconds(19999))
+        // What is over counts as a short wait, and traffic is counted from a short wait on.
+        harness.behave("web") {
+            $0.work?.due = nil
+            $0.work?.wait = .short
+            $0.work?.traffic = .zero
+        }
+        harness.advance(.milliseconds(1))
         harness.behave("web") {
             $0.work?.due = start + .seconds(40)
+            $0.work?.wait = nil
+            $0.work?.traffic = nil
             $0.work?.cpu += .milliseconds(2)
         }
         harness.advance(.seconds(15))
