@@ -22,12 +22,13 @@ func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
 }
 
 /// A library target that is optimized in debug builds, too: tests play hundreds of thousands of simulated events. Assertions are
-/// checked as in any debug build.
+/// checked as in any debug build. One process of the compiler compiles it: several would optimize the same functions again and again.
 func optimizedLibrary(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(
         name: name, dependencies: dependencies,
         swiftSettings: swiftSettings + [
-            .unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))
+            .unsafeFlags(
+                ["-O", "-assert-config", "Debug", "-driver-batch-count", "1"], .when(configuration: .debug))
         ])
 }
 
@@ -36,9 +37,11 @@ func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-/// A test target.
+/// A test target. Without debug information, a fifth of its compilation: the location of a failure comes from its macro.
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
-    .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: swiftSettings)
+    .testTarget(
+        name: name, dependencies: dependencies, exclude: exclude,
+        swiftSettings: swiftSettings + [.unsafeFlags(["-gnone"], .when(configuration: .debug))])
 }
 
 let package = Package(

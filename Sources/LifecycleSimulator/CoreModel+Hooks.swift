@@ -34,6 +34,8 @@ extension CoreModel {
             apps[app].hooks.running = ModelHooks.Running(kind: hook.kind, number: number, began: now, due: now + bound)
             // It had stopped itself, which is the answer.
             if hook.kind == .enterBackground, apps[app].phase == .running { apps[app].phase = .entering }
+            // It follows at once on the one for which its transition has waited.
+            if hook.kind == .beforeSuspend, apps[app].phase == .entering { apps[app].phase = .running }
         case .killHook(_, let number): endHook(app, number)
         default: break
         }

@@ -126,6 +126,18 @@ struct SavedSeedTests {
         Saved(
             seed: 770_011_906, events: 5500,
             found: "an app was killed for its processor time, and the checker asked the manifest that came after it"),
+        Saved(
+            seed: 880_006_327, events: 5500,
+            found: "the model waited for a hook that follows the one at the end of a transition"),
+        Saved(
+            seed: 880_007_566, events: 5500,
+            found: "an app ended its last scene that was not closed, and its foreground slot had no scene"),
+        Saved(
+            seed: 880_009_518, events: 5500,
+            found: "the checker of held sockets counted the time before the next daemon, which waits anew"),
+        Saved(
+            seed: 880_013_737, events: 5500,
+            found: "an app was frozen at the end of ExecBeforeSuspend=, in which its tasks had begun and ended"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

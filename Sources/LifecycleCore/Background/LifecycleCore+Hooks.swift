@@ -58,9 +58,11 @@ extension LifecycleCore {
     }
 
     private mutating func hookIsOver(_ index: Int, isRefusal: Bool, _ now: Instant) {
-        let kind = self[run: index].hooks?.running?.hook.kind
+        let ended = self[run: index].hooks?.running
         self[run: index].hooks?.running = nil
-        if kind == .beforeSuspend { beforeSuspendIsOver(index, isRefusal: isRefusal, now) }
+        if let ended, ended.hook.kind == .beforeSuspend {
+            beforeSuspendIsOver(index, began: ended.began, isRefusal: isRefusal, now)
+        }
         startNextHook(index, now)
         guard self[run: index].hooks?.running == nil else { return }
         switch apps[index].execution {
@@ -96,11 +98,11 @@ extension LifecycleCore {
         return false
     }
 
-    private mutating func beforeSuspendIsOver(_ index: Int, isRefusal: Bool, _ now: Instant) {
-        guard case .background(var background)? = apps[index].execution, background.idleSince != nil,
-            !isHeldAwake(index), shutdown == nil
+    private mutating func beforeSuspendIsOver(_ index: Int, began: Instant, isRefusal: Bool, _ now: Instant) {
+        guard case .background(var background)? = apps[index].execution, let idleSince = background.idleSince,
+            idleSince <= began, !isHeldAwake(index), shutdown == nil
         else {
-            // Something has arrived meanwhile. What the hook has shut is opened again.
+            // Something has arrived meanwhile, or a task began and ended. What the hook has shut is opened again.
             if !isRefusal { self[run: index].hooks?.asleepSince = now }
             return endSleepOfHooks(index, .woken, now)
         }

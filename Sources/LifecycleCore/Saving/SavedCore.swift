@@ -220,8 +220,13 @@ extension LifecycleCore {
     package func difference(from other: LifecycleCore) -> String? {
         if self == other { return nil }
         for index in apps.indices where index >= other.apps.count || apps[index] != other.apps[index] {
-            return
-                "\(apps[index].id): \(apps[index]) and \(index < other.apps.count ? "\(other.apps[index])" : "nothing")"
+            guard index < other.apps.count else { return "\(apps[index].id) is there no more" }
+            let (app, found) = (apps[index], other.apps[index])
+            // The description of an app does not show what its run has.
+            if let run = app.sharedRunStorage?.run, let other = found.sharedRunStorage?.run, run != other {
+                return "\(app.id): \(run) and \(other)"
+            }
+            return "\(app.id): \(app) and \(found)"
         }
         if memoryState != other.memoryState { return "\(memoryState) and \(other.memoryState)" }
         if timers != other.timers { return "timers: \(timers) and \(other.timers)" }

@@ -87,7 +87,7 @@ extension LifecycleCore {
     private mutating func sceneEnded(_ index: Int, _ id: SceneID, _ now: Instant) {
         if takeKept(index, id) != nil { return effects.append(.dropRestorationState(apps[index].id, .scene(id))) }
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
-            list.count > 1 || !list[0].isMainWindow
+            !list[position].isMainWindow || list.contains(where: { $0.id != id && !$0.isClosed })
         else {
             return effects.append(.warn(self[run: index].id, .sceneNotOpen(id)))
         }
@@ -95,8 +95,8 @@ extension LifecycleCore {
         if scene.shown != .unattached {
             report(.sceneChanged(apps[index].id, id, from: scene.shown, to: .unattached))
         }
-        if list.isEmpty {
-            list = [Scene(id: .main, role: .window, state: .background)]
+        if !list.contains(where: { !$0.isClosed }) {
+            appendMain(&list)
             report(.sceneChanged(apps[index].id, .main, from: .unattached, to: .background))
         }
         self[run: index].scenes = list

@@ -85,6 +85,7 @@ struct Checkers {
         idleness.record(event, of: app, model, at: world.now)
         locks.record(event, of: app, model, at: world.now)
         processors.record(event)
+        sockets.record(event)
         instances.record(event, of: app, model)
         urls.record(event, of: present, model)
     }

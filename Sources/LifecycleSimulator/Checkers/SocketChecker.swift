@@ -24,6 +24,11 @@ struct SocketChecker {
 
     init(apps count: Int) { waits = Array(repeating: nil, count: count) }
 
+    /// What waits is reported again to the next daemon.
+    mutating func record(_ event: Event) {
+        if case .recovered = event { waits = waits.map { _ in nil } }
+    }
+
     mutating func record<Core: DecidingCore>(
         _ effect: Effect, of app: Int?, _ model: CoreModel, _ core: Core, at now: Microseconds,
         _ findings: inout Findings

@@ -197,6 +197,25 @@ struct HookTests {
         #expect(harness.state("llama") == .suspended)
     }
 
+    @Test("a task that begins and ends while ExecBeforeSuspend= runs begins SuspendDelaySec= anew (L18, L57)")
+    func taskDuringHook() {
+        let harness = harness(.beforeSuspend)
+        harness.behave("llama") { $0.hook = nil }
+        harness.background("llama")
+        harness.advance(.milliseconds(1200))
+        harness.task("llama", "upload")
+        harness.endTask("llama", "upload")
+        harness.advance(.milliseconds(500))
+        end(harness)
+        harness.advance(.milliseconds(499))
+        #expect(harness.state("llama") == .background && started(harness).count == 1)
+        harness.advance(.milliseconds(1))
+        #expect(started(harness).count == 2)
+        end(harness)
+        harness.advance(.milliseconds(100))
+        #expect(harness.state("llama") == .suspended)
+    }
+
     @Test("ExecAfterResume= gets how long the app slept, is no part of the thaw, and keeps the app awake (L57)")
     func afterResume() {
         let harness = harness(.afterResume) { $0.backgroundModes = .push }

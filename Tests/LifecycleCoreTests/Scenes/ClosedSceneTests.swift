@@ -72,6 +72,23 @@ struct ClosedSceneTests {
         #expect(states(harness) == ["b: background", "main: foregroundActive"])
     }
 
+    @Test("main cannot end while the others are closed, also if the app does not know that yet (L34)")
+    func mainBesideClosed() throws {
+        let harness = harness()
+        harness.handle(.run(harness.run("editor"), .scene(.ended(a))))
+        harness.background("editor")
+        harness.advance(.seconds(2))
+        #expect(close(harness, b) == .done(.suspended))
+        // It was sent before the freeze.
+        harness.handle(.run(harness.run("editor"), .scene(.ended(.main))))
+        #expect(harness.effects.contains(.warn(harness.run("editor"), .sceneNotOpen(.main))))
+        let core = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
+        #expect(core.difference(from: harness.core) == nil)
+        harness.activate("editor")
+        _ = try SavedCore(reading: harness.core.saved.bytes)
+        #expect(harness.state("editor") == .active)
+    }
+
     @Test("one that outlived its process is named at the next launch, once; the last 32 are kept (L34)")
     func notRunning() {
         let harness = harness()
