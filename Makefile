@@ -2,9 +2,9 @@
 
 SWIFT   ?= swift
 CONFIG  ?= release
-# Links the Swift runtime statically, strips symbols and removes unused sections (docs/decisions/project.md compares the sizes).
-# `-z now` resolves all symbols at the start, so that their table is read-only afterwards.
-STATIC  := --static-swift-stdlib -Xlinker -s -Xlinker --gc-sections -Xlinker -z -Xlinker now
+# Links the Swift runtime statically, strips symbols and removes unused sections (docs/decisions/project.md compares the sizes), so it
+# compiles no debug information. `-z now` resolves all symbols at the start, so that their table is read-only afterwards.
+STATIC  := --static-swift-stdlib -debug-info-format none -Xlinker -s -Xlinker --gc-sections -Xlinker -z -Xlinker now
 SEED    ?= 1
 SEEDS   ?= 1
 EVENTS  ?= 100000

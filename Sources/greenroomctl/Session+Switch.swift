@@ -5,7 +5,7 @@ import Posix
 import Systemd
 
 /// `switch`: a switcher in the terminal (L55). A launcher with windows does the same over D-Bus, with `List`, `ReadSnapshot`, `Activate`
-/// and `ActivateScene`, and `Terminate` for what the user throws away (L42).
+/// and `ActivateScene`, and `CloseScene` and `Terminate` for what the user throws away (L34, L42).
 extension Session {
     /// An app, or one of several windows of it.
     private struct Entry {
@@ -30,7 +30,7 @@ extension Session {
             }
             try show(table(entries))
             guard isInteractive else { return 0 }
-            try write("Number, -NUMBER to remove the app, or Enter to leave: ", to: STDERR_FILENO)
+            try write("Number, -NUMBER to close the window or remove the app, or Enter to leave: ", to: STDERR_FILENO)
             guard let answer = readLine(), !answer.allSatisfy({ $0 == " " }) else { return 0 }
             guard let number = Int(answer.filter { $0 != " " }), entries.indices.contains(abs(number) - 1) else {
                 try write("Expected a number from 1 to \(entries.count).\n", to: STDERR_FILENO)
@@ -38,7 +38,11 @@ extension Session {
             }
             let entry = entries[abs(number) - 1]
             guard number < 0 else { return try activate(entry, client) }
-            try request(client, entry, "Terminate", [.bool(true)])
+            if let scene = entry.scene {
+                try request(client, entry, "CloseScene", [.string(scene.id)])
+            } else {
+                try request(client, entry, "Terminate", [.bool(true)])
+            }
         }
     }
 
@@ -95,7 +99,7 @@ extension Session {
         _ client: Client, _ entry: Entry, _ member: String, _ more: [Variant] = []
     ) throws(Failure) {
         let call = RequestBatch.Call(
-            member: member, arguments: [.string(entry.app.id)] + more, isIdempotent: true)
+            member: member, arguments: [.string(entry.app.id)] + more, isIdempotent: member != "CloseScene")
         var outcome: Result<RequestResult, Failure>?
         let batch = RequestBatch(client, screen, [(entry.app.id, [call])]) { outcome = $1 }
         try client.withAuthorization { () throws(Failure) in try batch.run() }

@@ -33,13 +33,13 @@ struct SnapshotTests {
     }
 
     /// The last part of the name of the error; empty: there was none.
-    private func failure(_ daemon: TestDaemon, _ app: String = "mail", _ set: [Variant]? = nil) -> (
-        name: String, sentence: String
-    ) {
+    private func failure(
+        _ daemon: TestDaemon, _ app: String = "mail", _ set: [Variant]? = nil, member: String = "SetSnapshot"
+    ) -> (name: String, sentence: String) {
         do throws(BusError) {
             if let set {
                 _ = try daemon.bus.call(
-                    path: BusStage.path(app), interface: ControlNames.appInterface, member: "SetSnapshot", set)
+                    path: BusStage.path(app), interface: ControlNames.appInterface, member: member, set)
             } else {
                 _ = try daemon.bus.descriptorAndValues(
                     path: BusStage.path(app), interface: ControlNames.appInterface, member: "GetSnapshot")
@@ -230,6 +230,14 @@ struct SnapshotTests {
             failure(daemon, "mail", [.string("image/png"), try sealed([1])]).sentence.contains(
                 "takes its snapshots itself"))
         #expect(failure(daemon, "nobody").name == "UnknownObject")
+        for (scene, problem) in [("main", ""), ("other", "NoScene"), ("a/b", "InvalidArgument")] {
+            let set: [Variant] = [.string(scene), .string("text/plain"), try sealed(Array("window".utf8))]
+            #expect(failure(daemon, "plain", set, member: "SetSceneSnapshot").name == problem)
+        }
+        let ofScene = try daemon.bus.call(
+            path: BusStage.path("plain"), interface: ControlNames.appInterface, member: "ReadSceneSnapshot",
+            [.string("main")])
+        #expect(ofScene.first == .bytes(Array("window".utf8)))
         #expect(try snapshot(daemon, "plain") == given)
     }
 

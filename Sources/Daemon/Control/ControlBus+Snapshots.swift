@@ -25,7 +25,13 @@ extension ControlBus {
             },
             BusMethod(
                 "SetSnapshot", in: "sh", arguments: ["type", "snapshot"], takesDescriptors: true
-            ) { [unowned self] call in setSnapshot(call) },
+            ) { [unowned self] call in setSnapshot(call, type: call.text(0)) },
+            BusMethod(
+                "SetSceneSnapshot", in: "ssh", arguments: ["scene", "type", "snapshot"], takesDescriptors: true
+            ) { [unowned self] call in
+                guard let scene = scene(call, call.text(0)) else { return }
+                setSnapshot(call, of: scene, type: call.text(1))
+            },
         ]
     }
 
@@ -86,15 +92,15 @@ extension ControlBus {
     }
 
     /// For an app that is not asked: what shows its windows gives the snapshot.
-    private func setSnapshot(_ call: MethodCall) {
+    private func setSnapshot(_ call: MethodCall, of scene: SceneID? = nil, type: String) {
         service.whenStarted(call) { [self] in
             let name = call.target.id
-            guard let id = AppID(name), let rules = driver.core.snapshotRules(of: id) else {
+            guard let id = AppID(name), let rules = driver.core.snapshotRules(of: id, scene) else {
                 return call.fail(service.unknownApp(name))
             }
             if rules.isHidden { return fail(call, .snapshotHidden, "its manifest hides it (SnapshotPrivacy=hidden)") }
             if rules.isGivenByApp { return fail(call, .failed, "the app takes its snapshots itself") }
-            let type = call.text(0)
+            if let scene, !hasScene(id, scene) { return fail(call, .noScene, "it has no such scene") }
             guard MediaType.isValid(type) else {
                 let shown = type.printable(upTo: MediaType.maximumLength)
                 return fail(call, .invalidArgument, "the type '\(shown)' is not \(MediaType.expected)")
@@ -105,15 +111,23 @@ extension ControlBus {
             if let reason = StoredDescriptors.reasonToRefuse(contentsOf: shared) {
                 return fail(call, .invalidArgument, reason)
             }
-            store(shared, type, of: id, call)
+            store(shared, type, of: id, scene, call)
         }
     }
 
-    private func store(_ shared: SharedDescriptor, _ type: String, of id: AppID, _ call: MethodCall) {
+    private func hasScene(_ id: AppID, _ scene: SceneID) -> Bool {
+        guard let view = service.view(of: id) else { return false }
+        return view.ownScenes.isEmpty ? scene == .main : view.ownScenes.contains { $0.id == scene }
+    }
+
+    private func store(
+        _ shared: SharedDescriptor, _ type: String, of id: AppID, _ scene: SceneID?, _ call: MethodCall
+    ) {
         do {
             let stored = service.context.stored
             switch stored.add(
-                try shared.descriptor.duplicate(), StoredDescriptors.snapshot, type, of: id,
+                try shared.descriptor.duplicate(),
+                scene.map(StoredDescriptors.snapshot(of:)) ?? StoredDescriptors.snapshot, type, of: id,
                 closer: DescriptorCloser())
             {
             case .refused(let reason): fail(call, .invalidArgument, reason)
@@ -130,6 +144,7 @@ extension ControlBus {
         let what =
             switch call.member {
             case "SetSnapshot": "set the snapshot of"
+            case "SetSceneSnapshot": "set the snapshot of the scene '\(call.text(0))' of"
             case "GetSceneSnapshot", "ReadSceneSnapshot": "give the snapshot of the scene '\(call.text(0))' of"
             default: "give the snapshot of"
             }

@@ -84,9 +84,9 @@ final class Relay {
         close()
     }
 
-    /// The command has ended. If it slept, and others have its memory now, it may be started again.
+    /// The command has ended.
     func end(after receipt: Receipt) {
-        if receipt.state == .suspended, receipt.isForMemory { send("U") }
+        if receipt.mayReturn { send("U") }
         close()
     }
 

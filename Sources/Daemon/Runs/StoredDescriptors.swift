@@ -381,17 +381,25 @@ final class StoredDescriptors {
         entries[app]?.first { $0.name == name }.map { MemoryFile.fromStart($0.descriptor) }
     }
 
+    /// The snapshot of a scene, or of the app: of one that gives snapshots of its scenes alone, the newest of these.
+    private func snapshotEntry(of app: AppID, _ scene: SceneID?) -> Entry? {
+        let entries = entries[app, default: []]
+        let name = scene.map(Self.snapshot(of:)) ?? Self.snapshot
+        if let entry = entries.first(where: { $0.name == name }) { return entry }
+        guard scene == nil else { return nil }
+        func time(_ entry: Entry) -> UInt64 { entry.about?.time.microseconds ?? 0 }
+        return entries.filter { Self.isSnapshot($0.name) }.max { time($0) < time($1) }
+    }
+
     /// What is known of the snapshot of an app, or of a scene of it; `nil`: it has none.
     func snapshotFacts(of app: AppID, _ scene: SceneID? = nil) -> SnapshotFacts? {
-        let name = scene.map(Self.snapshot(of:)) ?? Self.snapshot
-        return entries[app]?.first { $0.name == name }?.about
+        snapshotEntry(of: app, scene)?.about
     }
 
     /// The snapshot of an app, or of a scene of it, for a client, who can only read it; `nil`: it has none.
     /// - Throws: a `SystemError`, or a `Problem` if it has grown too large since it was stored.
     func snapshot(of app: AppID, _ scene: SceneID?) throws -> (file: ReadOnlyMemoryFile, about: SnapshotFacts)? {
-        let name = scene.map(Self.snapshot(of:)) ?? Self.snapshot
-        guard let entry = entries[app]?.first(where: { $0.name == name }), let about = entry.about,
+        guard let entry = snapshotEntry(of: app, scene), let about = entry.about,
             let limit = Self.sizeLimit(of: Self.snapshot)
         else { return nil }
         if let reason = Self.refusal(entry.name, entry.descriptor) { throw Problem("it has \(reason)") }

@@ -88,12 +88,12 @@ package struct SnapshotRules: Hashable, Sendable {
 }
 
 extension LifecycleCore {
-    /// `nil`: there is no such app.
-    package func snapshotRules(of id: AppID) -> SnapshotRules? {
+    /// Those for the snapshot of the app, or for that of a scene. `nil`: there is no such app.
+    package func snapshotRules(of id: AppID, _ scene: SceneID? = nil) -> SnapshotRules? {
         guard let index = indices[id] else { return nil }
         let policy = apps[index].policy
         return SnapshotRules(
             isHidden: policy.hidesSnapshot, isWithheld: policy.usesProtectedData && absence.isAway,
-            isGivenByApp: apps[index].run?.handled.contains(.takeSnapshot) ?? false)
+            isGivenByApp: apps[index].run?.handled.contains(scene == nil ? .takeSnapshot : .takeSceneSnapshot) ?? false)
     }
 }

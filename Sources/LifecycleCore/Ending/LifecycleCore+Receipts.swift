@@ -22,7 +22,7 @@ extension LifecycleCore {
         receipt.peakMemory = max(receipt.memory, stored.run.peakMemory)
         receipt.remaining = exit.remaining
         receipt.failure = explanation == nil ? verdict.failure : .notLaunched
-        receipt.isForMemory = verdict.isUnloaded || verdict.namespace == .jetsam
+        receipt.mayReturn = receipt.state == .suspended && (verdict.isUnloaded || verdict.namespace == .jetsam)
         nextReceipt += 1
         return receipt
     }

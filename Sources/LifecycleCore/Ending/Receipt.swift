@@ -96,8 +96,8 @@ package struct Receipt: Hashable, Sendable {
     package var remaining: RemainingProcesses?
     /// `nil`: it ended as it should, or as it was asked to, or for another's sake.
     package var failure: Failure?
-    /// It was killed so that others have its memory.
-    package var isForMemory = false
+    /// It slept, and was ended so that others have its memory: what was launched for it can be started again (`run --protocol=mcp`).
+    package var mayReturn = false
 
     package static let maximumCandidates = 5
 

@@ -23,7 +23,7 @@ extension Receipt: SavedRecord {
         try coder.optional(15, &remaining)
         try coder.optional(16, &failure)
         try coder.size(17, &peakMemory)
-        try coder.flag(18, &isForMemory)
+        try coder.flag(18, &mayReturn)
     }
 
     package var fault: String? { id > SavedLimits.counter ? "receipt \(id) is out of bounds" : nil }

@@ -79,13 +79,13 @@ final class CertifyDaemon {
         try Self.carryOut { () throws(SystemError) in
             let ready = try DatagramSocket(at: folder + "/ready")
             let output = SharedDescriptor(try Descriptor.open(log, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
+            let command = tiedCommand([
+                program, mode, "--config", folder + "/config", "--runtime", runtime, "--state", folder + "/state",
+            ])
             var starting = try startProcess(
                 SpawnRequest(
-                    executable: program,
-                    arguments: [
-                        mode, "--config", folder + "/config", "--runtime", runtime, "--state", folder + "/state",
-                    ],
-                    environment: environment, standardOutput: output, standardError: output))
+                    executable: command[0], arguments: Array(command.dropFirst()), environment: environment,
+                    standardOutput: output, standardError: output))
             process = starting.process
             while try starting.outcome() == .pending {
                 _ = isReadable(starting.outcomeDescriptor.raw, within: .seconds(1))
@@ -102,6 +102,12 @@ final class CertifyDaemon {
         }
         if CertifyInterrupt.isRequested || (try? process?.hasEnded()) == false, isAnswering { return }
         throw Failure("certify: greenroomd did not start.", hint: lastLines.isEmpty ? nil : lastLines)
+    }
+
+    /// The daemon is to end when this program is killed: no other one would end it. setpriv(1) is a part of util-linux.
+    private func tiedCommand(_ command: [String]) -> [String] {
+        let program = "/usr/bin/setpriv"
+        return access(program, X_OK) == 0 ? [program, "--pdeathsig", "TERM"] + command : command
     }
 
     private var isAnswering: Bool { access(runtime + "/bus", F_OK) == 0 }

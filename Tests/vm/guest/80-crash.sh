@@ -71,9 +71,10 @@ check "an app that floods the daemon is launched" ctl launch flood --background
 rm -f /run/vm-test/enough
 while [ ! -e /run/vm-test/enough ]; do ctl list || break; done >/dev/null 2>/run/vm-test/queries &
 beat=$(property greenroomd WatchdogTimestampMonotonic)
-sleep 10
+# More than WatchdogSec=.
+if [ -e quick ]; then sleep 5; else sleep 10; fi
 check "a busy daemon notifies the watchdog in time" same "$(property greenroomd NRestarts)" "$runs"
-check "the watchdog was notified meanwhile" test "$(property greenroomd WatchdogTimestampMonotonic)" -gt $((beat + 5000000))
+check "the watchdog was notified meanwhile" test "$(property greenroomd WatchdogTimestampMonotonic)" -gt $((beat + 3000000))
 touch /run/vm-test/enough
 wait
 check "a busy daemon answers all queries" same "$(cat /run/vm-test/queries)" ""

@@ -1,5 +1,7 @@
 # Upgrades, restarts and kills the daemon under load: one client downloads from an app, one counts the ticks of a second app,
-# and two clients launch and terminate apps in a loop.
+# and two clients (quick: one) launch and terminate apps in a loop.
+loads="load1 load2"
+[ ! -e quick ] || loads=load1
 mkdir -p /srv/web
 size=100M
 [ ! -e quick ] || size=60M
@@ -7,7 +9,7 @@ head -c $size /dev/urandom >/srv/web/film
 printf '%s\n' '[App]' 'ExecStart=/bin/busybox httpd -f -p 8080 -h /srv/web' User=nobody >$apps/web.app
 printf '%s\n' '[App]' Type=notify 'ExecStart=/root/vm-test/ticker.py 8081' >$apps/ticker.app
 # The processor is emulated, beside other work, and an app that is launched at the moment of the upgrade waits for it.
-for app in load1 load2; do
+for app in $loads; do
     manifest $app "ready"
     printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=1min >>$apps/$app.app
 done
@@ -43,7 +45,7 @@ load() {
         ctl terminate "$1" || echo "$1: terminate: status $?"
     done >/run/vm-test/load-"$1" 2>&1
 }
-for app in load1 load2; do load $app & done
+for app in $loads; do load $app & done
 # Measures the clients under load before the upgrade.
 check "apps are launched and terminated" wait_for 60 eval '[ "$(wc -l </run/vm-test/load-load1)" -gt 10 ]'
 
@@ -98,7 +100,7 @@ check "no tick is missing" has "$(cat /run/vm-test/ticks)" "0 missing"
 echo "     longest time between two ticks (sent every 10 ms): $(cut -d';' -f2 /run/vm-test/ticks)"
 check "no request was lost or failed" \
     same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-*)" ""
-for app in load1 load2; do
+for app in $loads; do
     launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
     receipts=$(ctl --json receipts $app | grep -o '"id":' | wc -l)
     # What is ended before its program is executed has a receipt, but was no launch (L9).
