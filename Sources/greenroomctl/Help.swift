@@ -71,8 +71,8 @@ enum Help {
     private static var switchDetails: String {
         """
         Lists the apps that run and show something: those in the foreground first, then those that were there last; of an app
-        with several windows, each. A number brings one to the foreground. -NUMBER closes a window (close --scene), or removes an
-        app that has one (terminate --remove). If standard input or output is no terminal, the list is all.
+        with several windows, each. A number brings one to the foreground. -NUMBER closes a window (close --scene), or removes
+        an app that has one (terminate --remove). If standard input or output is no terminal, the list is all.
         """
     }
 
