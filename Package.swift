@@ -37,7 +37,7 @@ func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-/// A test target. Without debug information, a fifth of its compilation: the location of a failure comes from its macro.
+/// A test target. It has no debug information, which takes a fifth of its compilation: the location of a failure comes from its macro.
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
     .testTarget(
         name: name, dependencies: dependencies, exclude: exclude,

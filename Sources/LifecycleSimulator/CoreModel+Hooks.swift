@@ -35,7 +35,8 @@ extension CoreModel {
             // It had stopped itself, which is the answer.
             if hook.kind == .enterBackground, apps[app].phase == .running { apps[app].phase = .entering }
             // It follows at once on the one for which its transition has waited.
-            if hook.kind == .beforeSuspend, apps[app].phase == .entering { apps[app].phase = .running }
+            let isEntered = apps[app].phase == .entering && apps[app].hooks.hasAnswered
+            if hook.kind == .beforeSuspend, isEntered { apps[app].phase = .running }
         case .killHook(_, let number): endHook(app, number)
         default: break
         }

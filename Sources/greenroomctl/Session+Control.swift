@@ -123,7 +123,7 @@ extension Session {
             guard let scene = invocation.options[.scene] else { return [call(member, isIdempotent: true)] }
             return [call(member + "Scene", .string(scene), isIdempotent: true)]
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
-        case .close: return [call("CloseScene", .string(invocation.options[.scene] ?? ""), isIdempotent: true)]
+        case .close: return [call("CloseScene", .string(invocation.options[.scene] ?? ""))]
         case .resume: return [call("Resume")]
         case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .watch, .top,
             .pressure,

@@ -38,10 +38,15 @@ extension Session {
             }
             let entry = entries[abs(number) - 1]
             guard number < 0 else { return try activate(entry, client) }
-            if let scene = entry.scene {
-                try request(client, entry, "CloseScene", [.string(scene.id)])
-            } else {
+            guard let scene = entry.scene else {
                 try request(client, entry, "Terminate", [.bool(true)])
+                continue
+            }
+            do throws(Failure) {
+                try request(client, entry, "CloseScene", [.string(scene.id)])
+            } catch  where !error.isLost {
+                // An app has a scene, and one that outlived its process is none of the process.
+                try write(error.sentence + "\n", to: STDERR_FILENO)
             }
         }
     }

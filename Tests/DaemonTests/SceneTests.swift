@@ -160,7 +160,7 @@ struct SceneTests {
                 ])?.name == "InvalidArgument")
         #expect(try control(daemon, "snapshot", "mail", "--scene", "a") == "window a")
         #expect(try control(daemon, "snapshot", "mail", "--scene", "main") == "the main window")
-        // The newest stands for the app.
+        // That of the window that was activated last stands for the app.
         #expect(try control(daemon, "snapshot", "mail") == "window a")
         #expect(try control(daemon, "snapshot", "mail", "--scene", "b").contains("scene 'b' of 'mail': it has none"))
         let scenes = try daemon.status("mail")["scenes"]?.arrayValue ?? []

@@ -249,7 +249,7 @@ extension ControlService {
 
     private func snapshotTime(of id: AppID) -> UInt64 {
         if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }
-        return context.stored.snapshotFacts(of: id)?.time.microseconds ?? 0
+        return context.stored.snapshotFacts(of: id, sceneForSnapshot(of: id))?.time.microseconds ?? 0
     }
 
     /// The properties of `App1`, in the order of introspection.

@@ -44,6 +44,15 @@ extension ControlBus {
 }
 
 extension ControlService {
+    /// The scene whose snapshot stands for that of the app: the window that was activated last, of those with one. `nil`: the app has a
+    /// snapshot itself, or no scene has.
+    func sceneForSnapshot(of id: AppID) -> SceneID? {
+        let stored = context.stored
+        guard stored.snapshotFacts(of: id) == nil else { return nil }
+        let windows = view(of: id)?.ownScenes.filter { $0.role == .window }.map(\.id) ?? []
+        return (windows.isEmpty ? [.main] : windows).last { stored.snapshotFacts(of: id, $0) != nil }
+    }
+
     /// The scenes of an app, with the times of their snapshots. `main` alone is not among them, unless it has a snapshot.
     func scenes(_ id: AppID, _ view: AppView) -> [SceneStatus] {
         let isHidden = context.manifests[id]?.value.policy.hidesSnapshot ?? false

@@ -381,14 +381,9 @@ final class StoredDescriptors {
         entries[app]?.first { $0.name == name }.map { MemoryFile.fromStart($0.descriptor) }
     }
 
-    /// The snapshot of a scene, or of the app: of one that gives snapshots of its scenes alone, the newest of these.
     private func snapshotEntry(of app: AppID, _ scene: SceneID?) -> Entry? {
-        let entries = entries[app, default: []]
         let name = scene.map(Self.snapshot(of:)) ?? Self.snapshot
-        if let entry = entries.first(where: { $0.name == name }) { return entry }
-        guard scene == nil else { return nil }
-        func time(_ entry: Entry) -> UInt64 { entry.about?.time.microseconds ?? 0 }
-        return entries.filter { Self.isSnapshot($0.name) }.max { time($0) < time($1) }
+        return entries[app]?.first { $0.name == name }
     }
 
     /// What is known of the snapshot of an app, or of a scene of it; `nil`: it has none.

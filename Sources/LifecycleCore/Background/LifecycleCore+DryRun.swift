@@ -44,26 +44,30 @@ extension LifecycleCore {
         _ index: Int, _ work: RunWork, before: RunWork?, lookedAt: Instant, _ reason: WorkReason?, _ now: Instant
     ) -> Bool {
         guard var sleep = apps[index].drySleep else { return false }
-        // It is about to serve a timer: what it does for that is seen by the next look.
-        if work.wait == .short, let due = sleep.timerDue, due <= now, now - due < Self.longestMoment { return false }
         let policy = apps[index].policy
         let last = max(lookedAt, sleep.since)
-        let used = max(.zero, work.cpu - (sleep.cpu ?? work.cpu))
-        sleep.cpu = work.cpu
-        sleep.used += used
-        let isTimer = sleep.timerDue.map { $0 <= now } ?? false
-        if isTimer { sleep.moments += 1 }
-        let isRecent = work.traffic.map { $0 < now - last } ?? false
-        let isInput = work.unread > 0 || isRecent || before.map { $0.connections != work.connections } ?? false
-        let isBusy = sleep.isBusy(used, within: now - last, hasTicks: work.tick != nil)
-        if policy.role == .worker {
-            sleep.timerDue = keepsTimers(index) ? work.due : nil
+        let isTimerDue = sleep.timerDue.map { $0 <= now } ?? false
+        // It is about to serve the timer: what it uses for that is seen by the next look. What is over counts as a short wait, from
+        // which on traffic is counted.
+        let isPending = isTimerDue && work.wait == .short && now - (sleep.timerDue ?? now) < Self.longestMoment
+        let isTimer = isTimerDue && !isPending
+        var isBusy = false
+        if !isPending {
+            let used = max(.zero, work.cpu - (sleep.cpu ?? work.cpu))
+            sleep.cpu = work.cpu
+            sleep.used += used
+            if isTimer { sleep.moments += 1 }
+            isBusy = sleep.isBusy(used, within: now - last, hasTicks: work.tick != nil)
+            if policy.role == .worker { sleep.timerDue = keepsTimers(index) ? work.due : nil }
         }
+        let countsTraffic = !isPending || before?.traffic != nil
+        let isRecent = countsTraffic && work.traffic.map { $0 < now - last } ?? false
+        let isInput = work.unread > 0 || isRecent || before.map { $0.connections != work.connections } ?? false
         if isInput, !policy.wakesOnTraffic { sleep.hasMissedInput = true }
         apps[index].drySleep = sleep
         // All that the threads of a worker wait for is watched: what it does without a timer, something would have woken it for. After a
         // timer it is frozen again once that is served.
-        let isAtWork = !isTimer && (isBusy || reason.map { $0 != .timerSoon } ?? false)
+        let isAtWork = !isTimerDue && (isBusy || reason.map { $0 != .timerSoon } ?? false)
         let isWoken = policy.role == .worker ? isInput || isAtWork : isInput && policy.wakesOnTraffic
         guard isWoken else { return false }
         endDrySleep(index, .woken, age: isRecent ? work.traffic ?? .zero : .zero, now)

@@ -100,9 +100,15 @@ extension LifecycleCore {
 
     private mutating func beforeSuspendIsOver(_ index: Int, began: Instant, isRefusal: Bool, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, let idleSince = background.idleSince,
-            idleSince <= began, !isHeldAwake(index), shutdown == nil
+            !isHeldAwake(index), shutdown == nil
         else {
-            // Something has arrived meanwhile, or a task began and ended. What the hook has shut is opened again.
+            // Something has arrived meanwhile. What the hook has shut is opened again.
+            if !isRefusal { self[run: index].hooks?.asleepSince = now }
+            return endSleepOfHooks(index, .woken, now)
+        }
+        // A task or a wake began and ended meanwhile. Once: it may be the hook's own.
+        if idleSince > began, !(self[run: index].hooks?.hasRefused ?? false) {
+            self[run: index].hooks?.hasRefused = true
             if !isRefusal { self[run: index].hooks?.asleepSince = now }
             return endSleepOfHooks(index, .woken, now)
         }

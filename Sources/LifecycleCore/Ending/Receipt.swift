@@ -96,7 +96,7 @@ package struct Receipt: Hashable, Sendable {
     package var remaining: RemainingProcesses?
     /// `nil`: it ended as it should, or as it was asked to, or for another's sake.
     package var failure: Failure?
-    /// It slept, and was ended so that others have its memory: what was launched for it can be started again (`run --protocol=mcp`).
+    /// It slept, and was ended so that others have its memory: `run --protocol=mcp` may start the command again.
     package var mayReturn = false
 
     package static let maximumCandidates = 5

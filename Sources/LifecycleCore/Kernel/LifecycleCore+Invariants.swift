@@ -121,6 +121,7 @@ extension LifecycleCore {
     private func sceneProblem(_ execution: Execution, _ stored: RunStorage, kept: [Scene]?) -> StaticString? {
         guard let scenes = stored.run.scenes else { return nil }
         if scenes.count > Self.maximumScenes { return "more scenes are open than may" }
+        if scenes.allSatisfy(\.isClosed) { return "an app has no scene that is open" }
         if let kept, kept.contains(where: { one in scenes.contains { $0.id == one.id } }) {
             return "a scene is connected and kept"
         }
@@ -162,6 +163,8 @@ extension LifecycleCore {
         invariant(counted == (runningCount, awakeCount, visibleCount), "the counts of apps are not up to date")
         for slot in foregroundSlots {
             invariant(!apps[slot.app].isRemoved, "an app that was removed has a foreground slot")
+            let isOfScene = listedScenes(slot.app).contains { $0.id == slot.scene && !$0.isClosed }
+            invariant(isOfScene, "a foreground slot has no scene", slot.app)
         }
     }
 

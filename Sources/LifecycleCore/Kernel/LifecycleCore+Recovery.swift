@@ -69,6 +69,8 @@ extension LifecycleCore {
         var later = background
         later.idleSince = max(idleSince, now + (Self.reconnectTime - delay))
         update(index, .background(later))
+        // Its hook was over, and the freeze due.
+        if self[run: index].hasHooks, self[run: index].hooks?.freezeAt != nil { endSleepOfHooks(index, .woken, now) }
     }
 
     /// A deadline starts when the app is notified. If the previous daemon died before it sent the notice, the deadline

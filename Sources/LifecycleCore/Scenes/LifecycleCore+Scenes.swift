@@ -96,7 +96,7 @@ extension LifecycleCore {
             report(.sceneChanged(apps[index].id, id, from: scene.shown, to: .unattached))
         }
         if !list.contains(where: { !$0.isClosed }) {
-            appendMain(&list)
+            appendMain(index, &list)
             report(.sceneChanged(apps[index].id, .main, from: .unattached, to: .background))
         }
         self[run: index].scenes = list
@@ -178,7 +178,7 @@ extension LifecycleCore {
         let isLast = !list.contains { $0.id != id && !$0.isClosed }
         if isLast, scene.isMainWindow { return answer(request, .refused(.lastScene)) }
         (list[position].isConnected, list[position].isClosed) = (false, true)
-        if isLast { appendMain(&list) }
+        if isLast { appendMain(index, &list) }
         self[run: index].scenes = list
         touch(index)
         if scene.shown != .unattached {
@@ -192,7 +192,8 @@ extension LifecycleCore {
     }
 
     /// All others are closed: the app has `main`, as without its last scene.
-    private mutating func appendMain(_ list: inout [Scene]) {
+    private mutating func appendMain(_ index: Int, _ list: inout [Scene]) {
+        takeBackDiscarded(index, .main)
         list.removeAll { $0.id == .main }
         if list.count == Self.maximumScenes { list.removeFirst() }
         list.append(Scene(id: .main, role: .window, state: .background))

@@ -211,9 +211,28 @@ struct HookTests {
         #expect(harness.state("llama") == .background && started(harness).count == 1)
         harness.advance(.milliseconds(1))
         #expect(started(harness).count == 2)
+        // Once: a task of the hook itself would keep the app awake for ever.
+        harness.advance(.milliseconds(200))
+        harness.task("llama", "flush")
+        harness.endTask("llama", "flush")
         end(harness)
         harness.advance(.milliseconds(100))
         #expect(harness.state("llama") == .suspended)
+    }
+
+    @Test("a daemon that recovers between ExecBeforeSuspend= and the freeze gives connections their time (L47, L57)")
+    func recoveryBeforeFreeze() {
+        let harness = harness(.beforeSuspend)
+        harness.handle(.run(harness.run("llama"), .attached([.didEnterBackground])))
+        harness.behave("llama") { $0.hook = nil }
+        harness.background("llama")
+        harness.advance(.seconds(1))
+        end(harness)
+        harness.handle(.run(harness.run("llama"), .reattached(messagesKept: true)))
+        harness.advance(.milliseconds(2999))
+        #expect(harness.state("llama") == .background && started(harness).count == 1)
+        harness.advance(.milliseconds(1))
+        #expect(started(harness).count == 2)
     }
 
     @Test("ExecAfterResume= gets how long the app slept, is no part of the thaw, and keeps the app awake (L57)")

@@ -89,6 +89,23 @@ struct ClosedSceneTests {
         #expect(harness.state("editor") == .active)
     }
 
+    @Test("an app that ends its last open scene, or whose scenes are all closed, has main, which it keeps (L34)")
+    func lastOpen() {
+        let harness = harness()
+        harness.background("editor")
+        harness.advance(.seconds(2))
+        #expect(close(harness, .main) == .done(.suspended) && close(harness, a) == .done(.suspended))
+        harness.handle(.run(harness.run("editor"), .scene(.ended(b))))
+        #expect(harness.view("editor").ownScenes.isEmpty || states(harness) == ["main: background"])
+        let mark = harness.mark
+        harness.activate("editor")
+        #expect(harness.state("editor") == .active)
+        let discarded = harness.notices("editor", since: mark).compactMap {
+            if case .didDiscardScenes(let scenes) = $0 { scenes } else { nil }
+        }
+        #expect(discarded == [[a]])
+    }
+
     @Test("one that outlived its process is named at the next launch, once; the last 32 are kept (L34)")
     func notRunning() {
         let harness = harness()

@@ -67,7 +67,7 @@ echo "restart" >/run/vm-test/phase
 check "systemctl restart succeeds" systemctl restart greenroomd
 check "the daemon has another process ID" fails same "$(property greenroomd MainPID)" "$daemon"
 check "every app has the same process and state after the restart" eval 'same "$(pids)" "$before" && is web active && frozen resident'
-# A field for each of the seven apps, its run and the record of the run.
+# A field for each of the six or seven apps, its run and the record of the run.
 check "the saved form had fields that the version does not know" test "$(cat /run/vm-test/added)" -gt 20
 check "no event of the previous daemon is lost" fails has "$(journal_of -u greenroomd)" "cannot replay"
 rm /run/systemd/system/greenroomd.service.d/upgrade.conf
