@@ -54,7 +54,7 @@ struct CommandLineTests {
     }
 
     @Test(
-        "switch lists what can be shown, the foreground first; on a terminal a number brings a window to the front (L55)"
+        "switch lists what can be shown, the foreground first; on a terminal a number brings a window to the front, and -NUMBER closes it (L55)"
     )
     func switcher() throws {
         let daemon = try TestDaemon([
@@ -74,7 +74,7 @@ struct CommandLineTests {
         _ = try daemon.launch("server", background: true)
         _ = try daemon.launch("mail")
         #expect(try lines() == ["1 mail active -", "2 editor (report) background -", "3 editor (main) background -"])
-        // A number that is none, the removal of the first, and the second of those that are left.
+        // A number that is none, the removal of the first, the end of a window, and the app that is left.
         let (number, path) = try openTerminal()
         let master = SharedDescriptor(Descriptor(adopting: number))
         let terminal = SharedDescriptor(try Descriptor.open(path, O_RDWR | O_NOCTTY))
@@ -84,11 +84,11 @@ struct CommandLineTests {
                 environment: ["PATH=/usr/bin:/bin", "TERM=dumb"], standardInput: terminal, standardOutput: terminal,
                 standardError: terminal))
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-        try writeAll(Array("9\n-1\n2\n".utf8), to: master.descriptor)
+        try writeAll(Array("9\n-1\n-1\n1\n".utf8), to: master.descriptor)
         waitForReadable([starting.process.descriptor])
         #expect(try starting.process.reap()?.status == .exited(0))
-        let scenes = try daemon.status("editor")["scenes"]?.arrayValue
-        #expect(scenes?.last?["id"]?.stringValue == "main")
+        let scenes = try daemon.status("editor")["scenes"]?.arrayValue ?? []
+        #expect(scenes.allSatisfy { $0["id"]?.stringValue == "main" })
         #expect(try daemon.state("editor") == "active" && daemon.state("mail") == "notRunning")
     }
 

@@ -158,6 +158,15 @@ struct SceneTests {
                     .descriptor(
                         SharedDescriptor(try MemoryFile.sealed("snapshot", []))),
                 ])?.name == "InvalidArgument")
+        let foreign = SharedDescriptor(try MemoryFile.sealed("snapshot", []))
+        do throws(BusError) {
+            _ = try daemon.bus.call(
+                path: BusStage.path("mail"), interface: ControlNames.appInterface, member: "SetSceneSnapshot",
+                [.string("a"), .string("text/plain"), .descriptor(foreign)])
+            Issue.record("another program sets the snapshot of an app that gives it itself")
+        } catch {
+            #expect(error.message.contains("takes its snapshots itself"))
+        }
         #expect(try control(daemon, "snapshot", "mail", "--scene", "a") == "window a")
         #expect(try control(daemon, "snapshot", "mail", "--scene", "main") == "the main window")
         // That of the window that was activated last stands for the app.

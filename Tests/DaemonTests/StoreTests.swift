@@ -188,6 +188,8 @@ struct StoreTests {
         #expect(add(try Self.file(30 << 20), "second") == .refused("FDNAME=second was refused: \(reason)"))
         #expect(add(try Self.file(20 << 20), "second") == .stored(written: 0))
         #expect(stored.bytes { _ in true } == 68 << 20 && stored.bytes { _ in false } == 0)
+        // What is replaced does not count.
+        for _ in 0..<2 { #expect(add(try Self.file(4 << 20), "snapshot.a") == .stored(written: 0)) }
         try writeAll([UInt8](repeating: 1, count: 10 << 20), to: first, path: "data")
         stored.limitMemory(of: app)
         #expect(names(stored) == ["sparse", "first", "snapshot"])

@@ -136,7 +136,8 @@ final class StoredDescriptors {
             Self.isSnapshot(name)
             ? SnapshotFacts(type: type ?? MediaType.png, time: taken ?? Timestamp.now()) : nil
         let entry = Entry(name, descriptor, lastSerial + 1, about)
-        if entry.isLimited, entry.bytes > 0, let reason = excess(of: measured(app) + entry.bytes) {
+        let replaced = isState ? name : nil
+        if entry.isLimited, entry.bytes > 0, let reason = excess(of: measured(app, without: replaced) + entry.bytes) {
             return .refused("FDNAME=\(name) was refused: \(reason)")
         }
         lastSerial += 1
@@ -150,12 +151,12 @@ final class StoredDescriptors {
 
     // MARK: Memory
 
-    /// What counts for `maximumBytesPerApp` now.
-    private func measured(_ app: AppID) -> UInt64 {
+    /// What counts for `maximumBytesPerApp` now, without the descriptor of a name.
+    private func measured(_ app: AppID, without name: String? = nil) -> UInt64 {
         guard var own = entries[app] else { return 0 }
         for index in own.indices { own[index].measure() }
         entries[app] = own
-        return own.reduce(0) { $0 + ($1.isLimited ? $1.bytes : 0) }
+        return own.reduce(0) { $0 + ($1.isLimited && $1.name != name ? $1.bytes : 0) }
     }
 
     /// The end of a sentence; `nil`: it is not too much.

@@ -85,7 +85,7 @@ struct Hooks: Hashable, Sendable {
     var freezeAt: Instant?
     /// While it is thawed: why, if that ends the sleep.
     var resumeReason: StateReason?
-    /// `ExecBeforeSuspend=` has refused the suspension, and the app was not suspended since.
+    /// `ExecBeforeSuspend=` has refused the suspension, or a task has put it off, and the app was not suspended since.
     var hasRefused = false
 
     /// Whether the app may not be suspended until they are over. `ExecBeforeSuspend=` is a part of the suspension.
