@@ -89,9 +89,11 @@ struct RunProtocolTests {
         let key = String(setting.prefix { $0 != "=" })
         var last = first
         for id in 1...2 {
-            try daemon.eventually("it is ended") { try daemon.listed().isEmpty }
-            let explanations = try daemon.receipts("run@server").compactMap { $0["explanation"]?.stringValue }
-            #expect(explanations.count == id && explanations.allSatisfy { $0.contains(key) }, "\(explanations)")
+            func explanations() throws -> [String] {
+                try daemon.receipts("run@server").compactMap { $0["explanation"]?.stringValue }
+            }
+            try daemon.eventually("it is ended") { try explanations().count == id && daemon.listed().isEmpty }
+            #expect(try explanations().allSatisfy { $0.contains(key) })
             try client.write(Self.request("\(id)", "ping"))
             let result = try Self.answer(client, to: id)
             #expect(result["pid"]?.integerValue != last)
