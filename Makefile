@@ -80,12 +80,12 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 test: deps ## run the unit and integration tests, and every command of the documents
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples $(if $(GREENROOM_TEST_ALL),slow-examples metrics))
 	@$(TIMED) test/build $(SWIFT) build --build-tests
-	@$(MAKE) --no-print-directory --jobs=2 test/swift test/others
+	@$(MAKE) --no-print-directory --jobs=$(if $(GREENROOM_TEST_ALL),1,2) test/swift test/others
 
 test/swift:
 	@SWIFT="$(SWIFT)" $(TIMED) test/swift Sources/scripts/test
 
-# Runs beside the Swift tests: both wait most of their time.
+# Runs beside the Swift tests: both wait most of their time. Those of test-all compute, and Java is not idle beside them.
 test/others: BINDIR = $(shell $(SWIFT) build --show-bin-path)
 test/others:
 	@$(TIMED) test/documents Tests/documents/run "$(BINDIR)"
