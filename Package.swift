@@ -37,11 +37,9 @@ func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-/// A test target. It has no debug information, which takes a fifth of its compilation: the location of a failure comes from its macro.
+/// A test target.
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
-    .testTarget(
-        name: name, dependencies: dependencies, exclude: exclude,
-        swiftSettings: swiftSettings + [.unsafeFlags(["-gnone"], .when(configuration: .debug))])
+    .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: swiftSettings)
 }
 
 let package = Package(

@@ -111,8 +111,14 @@ struct RunRecoveryTests {
         ] {
             let socket = try UnixSocket.connect(to: daemon.runtime + "/relay", kind: .messages)
             _ = try socket.send(Array(first.utf8), [other.descriptor])
-            // The daemon may have closed the connection after the first.
-            if !second.isEmpty { _ = try? socket.send(Array(second.utf8), [other.descriptor]) }
+            if !second.isEmpty {
+                do {
+                    _ = try socket.send(Array(second.utf8), [other.descriptor])
+                } catch {
+                    // The daemon has closed the connection after the first.
+                    #expect(error.errno == EPIPE, "\(error)")
+                }
+            }
             if second == "P" { #expect(isReadable(socket.raw, within: .seconds(60))) }
         }
         try daemon.eventually("nothing is left of them") { try daemon.listed() == ["run@victim"] }

@@ -240,16 +240,16 @@ extension ControlService {
         return Announcer.Properties(
             name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
             scenes: scenes(id, view),
-            lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id),
+            lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id, view),
             notices: context.manifests[id]?.value.notices ?? .banner, windowAppID: window)
     }
 
     /// How the device is held, if an app is notified of it; otherwise empty.
     var orientation: String { context.systemEvents.orientation ?? "" }
 
-    private func snapshotTime(of id: AppID) -> UInt64 {
+    private func snapshotTime(of id: AppID, _ view: AppView) -> UInt64 {
         if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }
-        return context.stored.snapshotFacts(of: id, sceneForSnapshot(of: id))?.time.microseconds ?? 0
+        return context.stored.snapshotFacts(of: id, sceneForSnapshot(of: id, view))?.time.microseconds ?? 0
     }
 
     /// The properties of `App1`, in the order of introspection.

@@ -46,10 +46,10 @@ extension ControlBus {
 extension ControlService {
     /// The scene whose snapshot stands for that of the app: the window that was activated last, of those with one. `nil`: the app has a
     /// snapshot itself, or no scene has.
-    func sceneForSnapshot(of id: AppID) -> SceneID? {
+    func sceneForSnapshot(of id: AppID, _ view: AppView?) -> SceneID? {
         let stored = context.stored
         guard stored.snapshotFacts(of: id) == nil else { return nil }
-        let windows = view(of: id)?.ownScenes.filter { $0.role == .window }.map(\.id) ?? []
+        let windows = view?.ownScenes.filter { $0.role == .window }.map(\.id) ?? []
         return (windows.isEmpty ? [.main] : windows).last { stored.snapshotFacts(of: id, $0) != nil }
     }
 

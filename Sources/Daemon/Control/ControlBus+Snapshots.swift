@@ -59,7 +59,7 @@ extension ControlBus {
                 "the message bus passes no descriptors of greenroomd; use Read\(call.member.dropFirst(3))")
         }
         do {
-            let scene = scene ?? service.sceneForSnapshot(of: id)
+            let scene = scene ?? service.sceneForSnapshot(of: id, service.view(of: id))
             guard let snapshot = try service.context.stored.snapshot(of: id, scene) else {
                 return fail(call, .noSnapshot, "it has none")
             }
