@@ -30,21 +30,30 @@ struct BudgetTests {
 
     @Test("an app that exceeds the budget alone is killed, and the others live (L39)")
     func alone() throws {
+        func configuration(_ budget: String) -> String { "[Memory]\nBudget=\(budget)\n[Manager]\nForegroundLimit=2\n" }
         let daemon = try TestDaemon(
             [
                 "small": Self.idle(20), "family": TestDaemon.manifest("allocate \(60 << 20) fork 4"),
                 "large": TestDaemon.manifest("allocate \(240 << 20)"),
-            ], configuration: "[Memory]\nBudget=220M\n[Manager]\nForegroundLimit=2\n")
+            ], configuration: configuration("1G"))
         try daemon.launch("small", background: true)
         try daemon.waitUntil("small", is: "suspended")
         try daemon.launch("family")
         try daemon.launch("large")
+        // A machine that fills 80 MiB in more than a second would let the apps exceed the budget together, before this one exceeds it.
+        try daemon.eventually("the large app has its size") {
+            try daemon.status("large")["memoryBytes"]?.integerValue ?? 0 > 240 << 20
+        }
+        try replaceFile(at: daemon.root + "/config/greenroom.conf", with: Array(configuration("220M").utf8))
+        _ = try daemon.call("Reload")
         try daemon.wait("large", "stateChanged", state: "notRunning")
         let receipt = try #require(try daemon.receipts("large").last)
         #expect(receipt["namespace"]?.stringValue == "jetsam")
         #expect(receipt["code"]?.stringValue == "1")
         let explanation = receipt["explanation"]?.stringValue ?? ""
-        #expect(explanation.hasPrefix("Killed: alone it used 24") && explanation.hasSuffix("of all apps (220M)."))
+        #expect(
+            explanation.hasPrefix("Killed: alone it used 24") && explanation.hasSuffix("of all apps (220M)."),
+            "\(explanation)")
         #expect(try daemon.state("small") == "suspended")
         #expect(try daemon.state("family") == "active")
     }
