@@ -47,7 +47,7 @@ extension LifecycleCore {
     }
 
     /// Whether an app on its way to the foreground gets there now. It has its slot in any case.
-    mutating func mayEnterForeground(_ index: Int, _ now: Instant) -> Bool {
+    mutating func mayEnterForeground(_ index: AppIndex, _ now: Instant) -> Bool {
         if !hasForegroundSlot(index) { takeForegroundSlot(index, now) }
         return !isDeferred(index)
     }
@@ -108,7 +108,7 @@ extension LifecycleCore {
     }
 
     /// A new process takes its data to be available, unless it is notified otherwise.
-    mutating func assumeProtectedData(_ index: Int) {
+    mutating func assumeProtectedData(_ index: AppIndex) {
         guard apps[index].policy.usesProtectedData else { return }
         apps[index].notifications.assume(Notification(protectedDataIsAvailable: true))
         if absence.isAway { file(index, Notification(protectedDataIsAvailable: false)) }

@@ -1,7 +1,7 @@
 /// Into the background, and what keeps an app running there (L16 … L18, L21).
 extension LifecycleCore {
     /// From launching (L3: a background launch is notified too) or the foreground.
-    mutating func enterBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
+    mutating func enterBackground(_ index: AppIndex, _ reason: StateReason, _ now: Instant) {
         if !isDeferred(index) { leaveForegroundSlot(index) }
         let hasScenes = self[run: index].hasScenes
         notifyScenes(index)
@@ -25,7 +25,7 @@ extension LifecycleCore {
 
     /// L21: the clock of the budget starts when the app enters the background, and runs until it is suspended. `time`: `nil`
     /// is unlimited. It does not run while a mode keeps the app awake (L28).
-    mutating func startBudget(_ index: Int, _ time: Duration?, isNoticeGiven: Bool = false, _ now: Instant) {
+    mutating func startBudget(_ index: AppIndex, _ time: Duration?, isNoticeGiven: Bool = false, _ now: Instant) {
         let deadline = begin(index, .backgroundTime, self[run: index].modes.isEmpty ? time : nil, now)
         self[run: index].budget =
             deadline.map { .counting(.init(deadline: $0, isNoticeGiven: isNoticeGiven)) } ?? .idle
@@ -38,7 +38,7 @@ extension LifecycleCore {
 
     /// The outcome of a notice with a deadline. An app that could not be notified has nothing to finish (L17). If the daemon
     /// did not run when the notice was to be sent, the deadline counts from now.
-    mutating func notified(_ index: Int, _ notice: Notice, _ delivered: Bool, _ cpu: Duration, _ now: Instant) {
+    mutating func notified(_ index: AppIndex, _ notice: Notice, _ delivered: Bool, _ cpu: Duration, _ now: Instant) {
         self[run: index].cpuAtLastNotice = cpu
         if delivered, let deadline = apps[index].transitionDeadline, deadline.kind == notice.deadlineKind,
             now - deadline.start > Self.toleratedDelay
@@ -57,13 +57,13 @@ extension LifecycleCore {
     }
 
     /// It says itself how long it needs to run. A program of `Type=listening` must listen nevertheless.
-    mutating func setTakesPart(_ index: Int, _ now: Instant) {
+    mutating func setTakesPart(_ index: AppIndex, _ now: Instant) {
         self[run: index].takesPart = true
         if apps[index].phase != .launching { endStartUp(index, now) }
     }
 
     /// The app has answered, or a hook has ended. The transition is over when both have.
-    mutating func answeredBackground(_ index: Int, _ now: Instant) {
+    mutating func answeredBackground(_ index: AppIndex, _ now: Instant) {
         guard apps[index].phase == .enteringBackground else { return }
         metTransitionDeadline(index, now)
         guard case .enteringBackground(var entering)? = apps[index].execution else { return }
@@ -84,7 +84,7 @@ extension LifecycleCore {
         askForSnapshot(index, now)
     }
 
-    mutating func runInBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
+    mutating func runInBackground(_ index: AppIndex, _ reason: StateReason, _ now: Instant) {
         throttleUnlessAwakeForOthers(index)
         // Interruptions of a way to the foreground that was given up.
         dropInterruptions(index)
@@ -93,7 +93,7 @@ extension LifecycleCore {
     }
 
     /// The main process stopped itself: the answer to `didEnterBackground` (L17), and worth a report anywhere else.
-    mutating func stopped(_ index: Int, _ now: Instant) {
+    mutating func stopped(_ index: AppIndex, _ now: Instant) {
         self[run: index].isStopped = true
         switch apps[index].phase {
         case .enteringBackground: answeredBackground(index, now)
@@ -106,7 +106,7 @@ extension LifecycleCore {
     // MARK: Assertions begin and end
 
     /// An assertion began: a suspension that was about to happen, or is under way, is called off.
-    mutating func assertionBegan(_ index: Int, _ now: Instant) {
+    mutating func assertionBegan(_ index: AppIndex, _ now: Instant) {
         if apps[index].execution != nil { endIdleHint(index) }
         switch apps[index].execution {
         case .background(var background)?:
@@ -123,7 +123,7 @@ extension LifecycleCore {
     }
 
     /// An assertion ended: after the last one the suspend delay begins (L18).
-    mutating func assertionEnded(_ index: Int, _ now: Instant) {
+    mutating func assertionEnded(_ index: AppIndex, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, background.idleSince == nil,
             !isHeldAwake(index)
         else { return }

@@ -2,16 +2,16 @@
 /// nothing, and then looks at what the app does that it could not have done.
 extension LifecycleCore {
     @inline(__always)
-    func suspension(_ index: Int) -> AppPolicy.Suspension {
+    func suspension(_ index: AppIndex) -> AppPolicy.Suspension {
         let own = apps[index].policy.effectiveSuspension
         return own == .yes && manager.isDryRun ? .dryRun : own
     }
 
     @inline(__always)
-    func isInDrySleep(_ index: Int) -> Bool { apps[index].isInDrySleep }
+    func isInDrySleep(_ index: AppIndex) -> Bool { apps[index].isInDrySleep }
 
     /// The app would be suspended now.
-    mutating func beginDrySleep(_ index: Int, _ background: Background, _ now: Instant) {
+    mutating func beginDrySleep(_ index: AppIndex, _ background: Background, _ now: Instant) {
         if isInDrySleep(index) { return }
         var sleep = DrySleep(since: now)
         if apps[index].policy.role == .worker, let work = background.look?.before {
@@ -26,7 +26,7 @@ extension LifecycleCore {
 
     /// The app would be woken, or leaves the background.
     /// - Parameter age: how long ago it would have been woken.
-    mutating func endDrySleep(_ index: Int, _ reason: StateReason, age: Duration = .zero, _ now: Instant) {
+    mutating func endDrySleep(_ index: AppIndex, _ reason: StateReason, age: Duration = .zero, _ now: Instant) {
         guard let sleep = apps[index].drySleep else { return }
         apps[index].drySleep = nil
         var result = sleep.result(reason, now)
@@ -41,7 +41,7 @@ extension LifecycleCore {
     ///   - reason: why it is at work now; `nil`: it is not.
     /// - Returns: whether it would have been woken.
     mutating func followDrySleep(
-        _ index: Int, _ work: RunWork, before: RunWork?, lookedAt: Instant, _ reason: WorkReason?, _ now: Instant
+        _ index: AppIndex, _ work: RunWork, before: RunWork?, lookedAt: Instant, _ reason: WorkReason?, _ now: Instant
     ) -> Bool {
         guard var sleep = apps[index].drySleep else { return false }
         let policy = apps[index].policy
@@ -79,7 +79,7 @@ extension LifecycleCore {
     }
 
     /// `Suspend=` may be another one.
-    mutating func suspensionChanged(_ index: Int, _ now: Instant) {
+    mutating func suspensionChanged(_ index: AppIndex, _ now: Instant) {
         guard !apps[index].isRemoved, apps[index].run != nil else { return }
         if suspension(index) != .dryRun { endDrySleep(index, .requested, now) }
         touch(index)

@@ -8,7 +8,7 @@ extension LifecycleCore {
     static let settleTime = Duration.milliseconds(100)
 
     /// Runs a hook if the manifest has it: at once, or after the one that runs.
-    mutating func addHook(_ index: Int, _ hook: Hook, _ now: Instant) {
+    mutating func addHook(_ index: AppIndex, _ hook: Hook, _ now: Instant) {
         // The app may have been sent to the foreground and the background several times meanwhile: only the last one counts.
         if hook.kind.isOfTransition { self[run: index].hooks?.waiting.removeAll { $0.kind.isOfTransition } }
         guard apps[index].policy.hooks.contains(hook.kind), shutdown == nil else { return }
@@ -19,7 +19,7 @@ extension LifecycleCore {
         startNextHook(index, now)
     }
 
-    private mutating func startNextHook(_ index: Int, _ now: Instant) {
+    private mutating func startNextHook(_ index: AppIndex, _ now: Instant) {
         guard var hooks = self[run: index].hooks, hooks.running == nil, !hooks.waiting.isEmpty else { return }
         // The manifest may be another one now.
         let kinds = apps[index].policy.hooks
@@ -40,7 +40,7 @@ extension LifecycleCore {
 
     // MARK: The end of a hook
 
-    mutating func hookEnded(_ index: Int, _ number: Int, _ outcome: HookOutcome, _ now: Instant) {
+    mutating func hookEnded(_ index: AppIndex, _ number: Int, _ outcome: HookOutcome, _ now: Instant) {
         guard let hooks = self[run: index].hooks, let running = hooks.running, number == hooks.number else { return }
         let mayRefuse = running.hook.kind == .beforeSuspend && !hooks.hasRefused
         if outcome.isFailure, outcome != .refusal || !mayRefuse {
@@ -50,14 +50,14 @@ extension LifecycleCore {
     }
 
     /// Its time is over. Only the hook is killed: the app has done nothing wrong.
-    mutating func hookIsDue(_ index: Int, _ now: Instant) {
+    mutating func hookIsDue(_ index: AppIndex, _ now: Instant) {
         guard let hooks = self[run: index].hooks, let running = hooks.running else { return }
         effects.append(.killHook(self[run: index].id, number: hooks.number))
         report(.hookKilled(apps[index].id, running.hook.kind, after: now - running.began))
         hookIsOver(index, isRefusal: false, now)
     }
 
-    private mutating func hookIsOver(_ index: Int, isRefusal: Bool, _ now: Instant) {
+    private mutating func hookIsOver(_ index: AppIndex, isRefusal: Bool, _ now: Instant) {
         let ended = self[run: index].hooks?.running
         self[run: index].hooks?.running = nil
         if let ended, ended.hook.kind == .beforeSuspend {
@@ -73,13 +73,13 @@ extension LifecycleCore {
     }
 
     /// Whether a transition waits for a hook. The others wait behind it.
-    func hookRuns(_ index: Int) -> Bool { storage(index).run.hooks?.running != nil }
+    func hookRuns(_ index: AppIndex) -> Bool { storage(index).run.hooks?.running != nil }
 
     // MARK: Sleep
 
     /// The app has nothing to do, and is to be frozen.
     /// - Returns: whether a hook runs before.
-    mutating func runsHookBeforeSuspension(_ index: Int, _ now: Instant) -> Bool {
+    mutating func runsHookBeforeSuspension(_ index: AppIndex, _ now: Instant) -> Bool {
         if hookRuns(index) { return true }
         if self[run: index].hooks?.freezeAt != nil { self[run: index].hooks?.freezeAt = nil }
         let kinds = apps[index].policy.hooks
@@ -98,7 +98,7 @@ extension LifecycleCore {
         return false
     }
 
-    private mutating func beforeSuspendIsOver(_ index: Int, began: Instant, isRefusal: Bool, _ now: Instant) {
+    private mutating func beforeSuspendIsOver(_ index: AppIndex, began: Instant, isRefusal: Bool, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, let idleSince = background.idleSince,
             !isHeldAwake(index), shutdown == nil
         else {
@@ -126,19 +126,19 @@ extension LifecycleCore {
     }
 
     /// The app is thawed. A timer, a second attempt because of file locks and a peer that waits for space do not end the sleep.
-    mutating func recordResumeReason(_ index: Int, _ stated: StateReason?, _ cause: StateReason) {
+    mutating func recordResumeReason(_ index: AppIndex, _ stated: StateReason?, _ cause: StateReason) {
         guard self[run: index].hooks?.asleepSince != nil else { return }
         let endsSleep = stated != .timer && stated != .idle
         self[run: index].hooks?.resumeReason = endsSleep ? stated ?? cause : nil
     }
 
     /// This thaw does not end the sleep.
-    mutating func keepHooksAsleep(_ index: Int) {
+    mutating func keepHooksAsleep(_ index: AppIndex) {
         if self[run: index].hooks != nil { self[run: index].hooks?.resumeReason = nil }
     }
 
     /// The thaw is complete, and the app is not in the foreground or about to end.
-    mutating func thawedForHooks(_ index: Int, _ now: Instant) {
+    mutating func thawedForHooks(_ index: AppIndex, _ now: Instant) {
         guard let hooks = self[run: index].hooks else { return }
         self[run: index].hooks?.resumeReason = nil
         guard let reason = hooks.resumeReason ?? (isHeldAwake(index) ? .woken : nil) else { return }
@@ -146,7 +146,7 @@ extension LifecycleCore {
     }
 
     /// The app works again, or is about to.
-    mutating func endSleepOfHooks(_ index: Int, _ reason: StateReason, _ now: Instant) {
+    mutating func endSleepOfHooks(_ index: AppIndex, _ reason: StateReason, _ now: Instant) {
         guard let since = self[run: index].hooks?.asleepSince else { return }
         self[run: index].hooks?.asleepSince = nil
         self[run: index].hooks?.freezeAt = nil

@@ -6,7 +6,7 @@ extension LifecycleCore {
     static let maximumModes = 8
 
     /// A mode is on or off, however often it is begun.
-    mutating func modeBegan(_ index: Int, _ mode: BackgroundModes, _ now: Instant) {
+    mutating func modeBegan(_ index: AppIndex, _ mode: BackgroundModes, _ now: Instant) {
         let isDeclared = BackgroundModes.assertable.contains(mode) && apps[index].policy.backgroundModes.contains(mode)
         switch apps[index].phase {
         case .ending, .notRunning: return
@@ -18,22 +18,22 @@ extension LifecycleCore {
         hold(index, HeldMode(kind: .mode(mode), began: now), now)
     }
 
-    private mutating func refuse(_ index: Int, _ mode: BackgroundModes) {
+    private mutating func refuse(_ index: AppIndex, _ mode: BackgroundModes) {
         effects.append(.warn(self[run: index].id, .modeRefused(mode)))
     }
 
-    mutating func modeEnded(_ index: Int, _ mode: BackgroundModes, _ now: Instant) {
+    mutating func modeEnded(_ index: AppIndex, _ mode: BackgroundModes, _ now: Instant) {
         release(index, now) { $0.mode == mode && !$0.isShown }
     }
 
     /// Sources outside the program show these modes of it, and no others. They do not know its manifest: a mode that it does not
     /// declare counts once it does.
-    mutating func modesShown(_ index: Int, _ shown: BackgroundModes, _ now: Instant) {
+    mutating func modesShown(_ index: AppIndex, _ shown: BackgroundModes, _ now: Instant) {
         self[run: index].shownModes = shown.intersection(.assertable)
         followShownModes(index, now)
     }
 
-    private mutating func followShownModes(_ index: Int, _ now: Instant) {
+    private mutating func followShownModes(_ index: AppIndex, _ now: Instant) {
         let shown = self[run: index].shownModes.intersection(apps[index].policy.backgroundModes)
         let held = self[run: index].modes.filter(\.isShown).compactMap(\.mode)
         for mode in held where !shown.contains(mode) { release(index, now) { $0.mode == mode && $0.isShown } }
@@ -47,7 +47,7 @@ extension LifecycleCore {
     }
 
     /// - Parameter inhibitor: what it inhibits; `nil`: processes of the app hold none.
-    mutating func inhibitorChanged(_ index: Int, _ inhibitor: String?, _ now: Instant) {
+    mutating func inhibitorChanged(_ index: AppIndex, _ inhibitor: String?, _ now: Instant) {
         guard let inhibitor else { return release(index, now) { $0.mode == nil } }
         switch apps[index].phase {
         case .terminating, .ending, .notRunning: return
@@ -61,7 +61,7 @@ extension LifecycleCore {
     }
 
     /// A reload: the manifest no longer declares a mode, or declares one that a source shows.
-    mutating func declaredModesChanged(_ index: Int, _ now: Instant) {
+    mutating func declaredModesChanged(_ index: AppIndex, _ now: Instant) {
         guard apps[index].run != nil else { return }
         let declared = apps[index].policy.backgroundModes
         for held in self[run: index].modes where !held.isShown {
@@ -70,7 +70,7 @@ extension LifecycleCore {
         followShownModes(index, now)
     }
 
-    private mutating func hold(_ index: Int, _ mode: HeldMode, _ now: Instant) {
+    private mutating func hold(_ index: AppIndex, _ mode: HeldMode, _ now: Instant) {
         let isNew = mode.mode.map { !self[run: index].modeSet.contains($0) } ?? false
         // Those that sources show are the last ones, as they are read from the logbook.
         let modes = self[run: index].modes
@@ -83,7 +83,7 @@ extension LifecycleCore {
         if isNew, let mode = mode.mode { report(.modeBegan(apps[index].id, mode)) }
     }
 
-    private mutating func release(_ index: Int, _ now: Instant, where isMeant: (HeldMode) -> Bool) {
+    private mutating func release(_ index: AppIndex, _ now: Instant, where isMeant: (HeldMode) -> Bool) {
         guard let position = self[run: index].modes.firstIndex(where: isMeant) else { return }
         let released = self[run: index].modes.remove(at: position)
         if self[run: index].modes.isEmpty { allReleased(index, now) }
@@ -92,7 +92,7 @@ extension LifecycleCore {
         }
     }
 
-    private mutating func allReleased(_ index: Int, _ now: Instant) {
+    private mutating func allReleased(_ index: AppIndex, _ now: Instant) {
         switch apps[index].phase {
         // As when it entered the background (L21).
         case .enteringBackground, .background, .suspending, .waking:
@@ -104,7 +104,7 @@ extension LifecycleCore {
 
     /// Whether the app is in one of these modes.
     @inline(__always)
-    func isInMode(_ index: Int, _ modes: BackgroundModes) -> Bool {
+    func isInMode(_ index: AppIndex, _ modes: BackgroundModes) -> Bool {
         guard case .running(let running) = apps[index].life else { return false }
         return !running.sharedStorage.run.modeSet.isDisjoint(with: modes)
     }

@@ -11,7 +11,7 @@ extension LifecycleCore {
     }
 
     /// Begins and ends to measure, once an event is carried out.
-    mutating func followProcessorUse(_ index: Int, _ now: Instant) {
+    mutating func followProcessorUse(_ index: AppIndex, _ now: Instant) {
         switch processorChange(index) {
         case .nothing: break
         case .begin:
@@ -25,7 +25,7 @@ extension LifecycleCore {
     }
 
     @inline(__always)
-    private func processorChange(_ index: Int) -> ProcessorChange {
+    private func processorChange(_ index: AppIndex) -> ProcessorChange {
         guard case .running(let running) = apps[index].life else { return .nothing }
         let stored = running.sharedStorage
         let isCounting = stored.run.processor.nextAt != nil
@@ -44,23 +44,23 @@ extension LifecycleCore {
 
     /// What happens to the app above its limit. With `ignore` nothing is measured, and what was measured counts no more.
     @inline(__always)
-    private func processorAction(_ index: Int) -> AppPolicy.BackgroundCPU {
+    private func processorAction(_ index: AppIndex) -> AppPolicy.BackgroundCPU {
         isInMode(index, .processing) || isInDrySleep(index) ? .ignore : apps[index].policy.backgroundCPUAction
     }
 
     /// When an app in the background is measured next.
-    func processorLookDue(_ index: Int, _ stored: RunStorage) -> Instant? {
+    func processorLookDue(_ index: AppIndex, _ stored: RunStorage) -> Instant? {
         processorAction(index) == .ignore ? nil : stored.run.processor.nextAt
     }
 
-    mutating func processorLookIsDue(_ index: Int, _ now: Instant) {
+    mutating func processorLookIsDue(_ index: AppIndex, _ now: Instant) {
         let interval = ProcessorWatch.interval(apps[index].policy.backgroundCPUTime)
         self[run: index].processor.nextAt = now + interval
         self[run: index].processor.askedAt = now
         effects.append(.measureProcessor(self[run: index].id))
     }
 
-    mutating func processorMeasured(_ index: Int, _ used: Duration, _ waited: Duration, _ now: Instant) {
+    mutating func processorMeasured(_ index: AppIndex, _ used: Duration, _ waited: Duration, _ now: Instant) {
         guard let asked = self[run: index].processor.askedAt else { return }
         var watch = self[run: index].processor
         watch.askedAt = nil
@@ -74,7 +74,7 @@ extension LifecycleCore {
     }
 
     /// The limit is one of the average over at least `BackgroundCPUSec=`. The warning does not wait for that time.
-    private mutating func judge(_ index: Int, _ window: ProcessorWatch.Window, _ now: Instant) {
+    private mutating func judge(_ index: AppIndex, _ window: ProcessorWatch.Window, _ now: Instant) {
         let policy = apps[index].policy
         let (period, limit) = (policy.backgroundCPUTime, policy.backgroundCPULimit)
         let use = BackgroundUse(used: window.used, within: window.time, limit: limit)
@@ -100,13 +100,13 @@ extension LifecycleCore {
     }
 
     /// The weights follow once the event is carried out (`followWake`).
-    private mutating func throttleProcessor(_ index: Int, _ use: BackgroundUse, _ now: Instant) {
+    private mutating func throttleProcessor(_ index: AppIndex, _ use: BackgroundUse, _ now: Instant) {
         self[run: index].processor.throttle = ProcessorWatch.Throttle(since: now, use: use)
         effects.append(.limitProcessor(self[run: index].id, use.limit))
         report(.processorThrottled(apps[index].id, use))
     }
 
-    mutating func endProcessorThrottle(_ index: Int) {
+    mutating func endProcessorThrottle(_ index: AppIndex) {
         guard isProcessorThrottled(index) else { return }
         self[run: index].processor.throttle = nil
         effects.append(.limitProcessor(self[run: index].id, nil))
@@ -114,7 +114,7 @@ extension LifecycleCore {
     }
 
     @inline(__always)
-    func isProcessorThrottled(_ index: Int) -> Bool {
+    func isProcessorThrottled(_ index: AppIndex) -> Bool {
         // The run is read in place: this is asked at each event of an app.
         guard case .running(let running) = apps[index].life else { return false }
         return running.sharedStorage.run.processor.throttle != nil

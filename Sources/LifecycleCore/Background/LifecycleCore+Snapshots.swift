@@ -5,7 +5,7 @@ extension LifecycleCore {
     package static let snapshotTime = Duration.milliseconds(500)
 
     /// The app is in the background now, and has saved what it has.
-    mutating func askForSnapshot(_ index: Int, _ now: Instant) {
+    mutating func askForSnapshot(_ index: AppIndex, _ now: Instant) {
         awaitSceneSnapshots(index, now)
         guard self[run: index].handled.contains(.takeSnapshot), maySnapshot(index) else { return }
         // The one that is on its way shows the same.
@@ -15,14 +15,14 @@ extension LifecycleCore {
     }
 
     /// A worker shows nothing.
-    private func maySnapshot(_ index: Int) -> Bool {
+    private func maySnapshot(_ index: AppIndex) -> Bool {
         !apps[index].policy.hidesSnapshot && apps[index].policy.role != .worker && shutdown == nil
     }
 
     // MARK: Scenes (L34)
 
     /// The scene is in the background now.
-    mutating func askForSnapshot(_ index: Int, of scene: SceneID) {
+    mutating func askForSnapshot(_ index: AppIndex, of scene: SceneID) {
         guard self[run: index].handled.contains(.takeSceneSnapshot), maySnapshot(index) else { return }
         var snapshots = self[run: index].sceneSnapshots ?? SceneSnapshots()
         snapshots.awaited.removeAll { $0 == scene }
@@ -32,20 +32,20 @@ extension LifecycleCore {
     }
 
     /// The app has answered that it is in the background, or has new data: its suspension waits for what its scenes show.
-    private mutating func awaitSceneSnapshots(_ index: Int, _ now: Instant) {
+    private mutating func awaitSceneSnapshots(_ index: AppIndex, _ now: Instant) {
         guard self[run: index].sceneSnapshots != nil else { return }
         self[run: index].sceneSnapshots?.due = now + Self.snapshotTime
     }
 
     /// It is stored, or there is none, or the scene has ended.
-    mutating func sceneSnapshotTaken(_ index: Int, _ scene: SceneID) {
+    mutating func sceneSnapshotTaken(_ index: AppIndex, _ scene: SceneID) {
         guard var snapshots = self[run: index].sceneSnapshots else { return }
         snapshots.awaited.removeAll { $0 == scene }
         self[run: index].sceneSnapshots = snapshots.awaited.isEmpty ? nil : snapshots
     }
 
     /// New data changes what the scene shows that a user sees next.
-    private mutating func askForSnapshotOfFrontScene(_ index: Int, _ now: Instant) {
+    private mutating func askForSnapshotOfFrontScene(_ index: AppIndex, _ now: Instant) {
         let front = mostActiveScene(index).id
         // One that is disconnected shows nothing.
         if let scene = listedScenes(index).first(where: { $0.id == front }), scene.shown == .unattached { return }
@@ -56,7 +56,7 @@ extension LifecycleCore {
     }
 
     /// A wake has brought new data. An app that has not answered yet that it is in the background is asked after its answer.
-    mutating func askForSnapshotAfterWake(_ index: Int, _ now: Instant) {
+    mutating func askForSnapshotAfterWake(_ index: AppIndex, _ now: Instant) {
         switch apps[index].phase {
         case .background: break
         // It is thawed to come to the foreground, or to end.

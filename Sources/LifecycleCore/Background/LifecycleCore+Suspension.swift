@@ -8,7 +8,7 @@ extension LifecycleCore {
     static let thawTimeout = Duration.seconds(5)
 
     /// The last assertion ended `SuspendDelaySec=` ago.
-    mutating func suspend(_ index: Int, _ background: Background, _ now: Instant) {
+    mutating func suspend(_ index: AppIndex, _ background: Background, _ now: Instant) {
         let suspension = suspension(index)
         guard suspension == .yes else {
             // `Suspend=` may have become another one between the hook and the freeze (L57).
@@ -29,7 +29,7 @@ extension LifecycleCore {
     }
 
     mutating func frozen(
-        _ index: Int, _ attempt: Int, _ memory: UInt64, _ uncertainty: UInt64, _ now: Instant
+        _ index: AppIndex, _ attempt: Int, _ memory: UInt64, _ uncertainty: UInt64, _ now: Instant
     ) {
         guard case .suspending(let suspending)? = apps[index].execution, attempt == self[run: index].freezeAttempt
         else {
@@ -53,7 +53,7 @@ extension LifecycleCore {
     }
 
     /// The clock of the budget stops.
-    mutating func pauseBudget(_ index: Int, _ now: Instant) {
+    mutating func pauseBudget(_ index: AppIndex, _ now: Instant) {
         guard case .counting(let counting) = self[run: index].budget else { return }
         cancel(index, counting.deadline)
         let left = counting.deadline.remaining(at: now)
@@ -61,7 +61,7 @@ extension LifecycleCore {
     }
 
     /// The exact size of a suspended app follows the estimate of the freeze (L38).
-    mutating func footprintMeasured(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
+    mutating func footprintMeasured(_ index: AppIndex, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
         guard case .suspended? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
         var size = self[run: index].size
         size.setExact(memory, at: now)
@@ -72,7 +72,7 @@ extension LifecycleCore {
     /// The app stays in the background as long as one of its processes is not frozen (L1). Thawing the others would let an
     /// app run for as long as it holds a process in uninterruptible sleep. Logged once in each freeze: an app may wait for
     /// a file server for hours.
-    mutating func freezeTakesLong(_ index: Int, _ now: Instant) {
+    mutating func freezeTakesLong(_ index: AppIndex, _ now: Instant) {
         report(.freezeTakesLong(apps[index].id))
         guard case .suspending(var suspending)? = apps[index].execution else { return }
         suspending.warnAt = nil
@@ -81,7 +81,7 @@ extension LifecycleCore {
 
     /// A process outside the daemon has continued a process of the app: the app runs until all are stopped again, and is in
     /// the background meanwhile (L1). Its budget stays as it is: the app did not ask for that time and cannot rely on it.
-    mutating func freezeLost(_ index: Int, _ attempt: Int, _ now: Instant) {
+    mutating func freezeLost(_ index: AppIndex, _ attempt: Int, _ now: Instant) {
         guard case .suspended(let suspended)? = apps[index].execution, attempt == self[run: index].freezeAttempt else {
             return
         }
@@ -97,7 +97,7 @@ extension LifecycleCore {
     ///
     /// `isUnrequested`: no user asks for it (L53). `because`: why it runs, if that does not follow from the others.
     mutating func wake(
-        _ index: Int, pending: PendingRequest?, for reason: LaunchReason?, isUnrequested: Bool = false,
+        _ index: AppIndex, pending: PendingRequest?, for reason: LaunchReason?, isUnrequested: Bool = false,
         because stated: StateReason? = nil, _ now: Instant
     ) {
         self[run: index].isUnrequested = isUnrequested
@@ -133,7 +133,7 @@ extension LifecycleCore {
     }
 
     /// The thaw is the first effect: a user or a client waits for it.
-    private mutating func thaw(_ index: Int, _ waking: Waking, _ reason: StateReason, _ now: Instant) {
+    private mutating func thaw(_ index: AppIndex, _ waking: Waking, _ reason: StateReason, _ now: Instant) {
         effects.append(.thaw(self[run: index].id, attempt: self[run: index].freezeAttempt))
         var waking = waking
         waking.deadline = begin(index, .thaw, Self.thawTimeout, now)
@@ -142,7 +142,7 @@ extension LifecycleCore {
     }
 
     /// The clock of the budget continues with what was left. A wake renews it (L26).
-    mutating func resumeBudget(_ index: Int, isRenewed: Bool, _ now: Instant) {
+    mutating func resumeBudget(_ index: AppIndex, isRenewed: Bool, _ now: Instant) {
         if isRenewed || apps[index].policy.role == .worker {
             cancel(index, self[run: index].budget.deadline)
             startBudget(index, apps[index].policy.backgroundBudget == nil ? nil : Self.wakeTime, now)
@@ -152,7 +152,7 @@ extension LifecycleCore {
     }
 
     /// L26: a wake of an app that runs has 30 s of its own as well. A budget that is used up, or about to be, is renewed.
-    mutating func makeTimeForWake(_ index: Int, _ now: Instant) {
+    mutating func makeTimeForWake(_ index: AppIndex, _ now: Instant) {
         switch self[run: index].budget {
         case .idle, .paused: return
         case .counting(let counting): if counting.deadline.remaining(at: now) >= Self.wakeTime { return }
@@ -161,7 +161,7 @@ extension LifecycleCore {
         resumeBudget(index, isRenewed: true, now)
     }
 
-    mutating func thawed(_ index: Int, _ attempt: Int, _ now: Instant) {
+    mutating func thawed(_ index: AppIndex, _ attempt: Int, _ now: Instant) {
         guard case .waking(let waking)? = apps[index].execution, attempt == self[run: index].freezeAttempt else {
             return
         }
@@ -180,7 +180,7 @@ extension LifecycleCore {
     }
 
     /// A program that answered by stopping itself is continued only when there is something for it to do.
-    mutating func continueIfNeeded(_ index: Int) {
+    mutating func continueIfNeeded(_ index: AppIndex) {
         if !self[run: index].assertions.isEmpty || !self[run: index].modes.isEmpty { continueIfStopped(index) }
     }
 }

@@ -2,7 +2,7 @@
 /// which an app cannot be frozen. When it is used up, tasks and wakes by apps are refused, and relaunches wait.
 extension LifecycleCore {
     /// Brings the account of an app up to date, at the end of each event in which something may have changed for it.
-    mutating func countUnrequestedTime(_ index: Int, _ now: Instant) {
+    mutating func countUnrequestedTime(_ index: AppIndex, _ now: Instant) {
         guard !apps[index].isRemoved else { return }
         let use = unrequestedUse(index)
         if use.opensTask { self[run: index].isUnrequested = true }
@@ -14,7 +14,7 @@ extension LifecycleCore {
     /// `opensTask`: the app has opened a task of its own, and what it does from here on no user asked for. A wake that a user asked
     /// for goes before. `counts`: it uses background time now that no user asked for.
     @inline(__always)
-    private func unrequestedUse(_ index: Int) -> (opensTask: Bool, counts: Bool) {
+    private func unrequestedUse(_ index: AppIndex) -> (opensTask: Bool, counts: Bool) {
         guard case .running(let running) = apps[index].life else { return (false, false) }
         let stored = running.sharedStorage
         let isUnrequested = stored.run.isUnrequested
@@ -43,7 +43,7 @@ extension LifecycleCore {
     }
 
     /// Once, until half of the time is there again.
-    private mutating func reportUnrequestedTime(_ index: Int, _ now: Instant) {
+    private mutating func reportUnrequestedTime(_ index: AppIndex, _ now: Instant) {
         guard let limit = apps[index].policy.backgroundTimePerHour else { return }
         let used = apps[index].unrequestedTime.used(at: now)
         if apps[index].unrequestedTime.isReported {
@@ -54,25 +54,25 @@ extension LifecycleCore {
         }
     }
 
-    func isUnrequestedTimeUsedUp(_ index: Int, _ now: Instant) -> Bool {
+    func isUnrequestedTimeUsedUp(_ index: AppIndex, _ now: Instant) -> Bool {
         guard let limit = apps[index].policy.backgroundTimePerHour else { return false }
         return apps[index].unrequestedTime.used(at: now) >= limit
     }
 
     /// When there is time again; `nil`: there is.
-    func unrequestedTimeAvailable(_ index: Int, _ now: Instant) -> Instant? {
+    func unrequestedTimeAvailable(_ index: AppIndex, _ now: Instant) -> Instant? {
         guard let limit = apps[index].policy.backgroundTimePerHour else { return nil }
         let available = apps[index].unrequestedTime.available(from: now, limit: limit)
         return available > now ? available : nil
     }
 
-    func unrequestedTimeRefusal(_ index: Int, _ now: Instant) -> Refusal? {
+    func unrequestedTimeRefusal(_ index: AppIndex, _ now: Instant) -> Refusal? {
         unrequestedTimeAvailable(index, now).map { .backgroundTimeUsedUp(for: $0 - now) }
     }
 
     /// An app enters the background and has no time for its tasks: they end, as if they were refused now. It is notified, and
     /// suspended like an app without tasks.
-    mutating func endTasksWithoutTime(_ index: Int) {
+    mutating func endTasksWithoutTime(_ index: AppIndex) {
         guard self[run: index].assertions.hasTasks else { return }
         let names = self[run: index].assertions.taskNames
         report(.tasksExpiring(apps[index].id, names: names))

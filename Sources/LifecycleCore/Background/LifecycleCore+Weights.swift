@@ -4,7 +4,7 @@ extension LifecycleCore {
     /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less.
     /// What uses too much gets less, whatever it is awake for (L44).
     @inline(__always)
-    private func isAwakeForOthers(_ index: Int) -> Bool {
+    private func isAwakeForOthers(_ index: AppIndex) -> Bool {
         if isProcessorThrottled(index) { return false }
         if apps[index].policy.role == .worker { return true }
         // A user listens.
@@ -13,12 +13,12 @@ extension LifecycleCore {
     }
 
     /// The app has entered the background, or was woken.
-    mutating func throttleUnlessAwakeForOthers(_ index: Int) {
+    mutating func throttleUnlessAwakeForOthers(_ index: AppIndex) {
         if !isAwakeForOthers(index) { throttle(index) }
     }
 
     /// An app is about to be thawed for this reason.
-    mutating func unthrottleForWake(_ index: Int, _ reason: LaunchReason?) {
+    mutating func unthrottleForWake(_ index: AppIndex, _ reason: LaunchReason?) {
         guard let reason, reason.isForOthers, !self[run: index].isUnrequested, !isProcessorThrottled(index) else {
             return
         }
@@ -26,7 +26,7 @@ extension LifecycleCore {
     }
 
     /// Brings the weights up to date: a wake may have begun or ended in this event.
-    mutating func followWake(_ index: Int) {
+    mutating func followWake(_ index: AppIndex) {
         switch apps[index].phase {
         case .background, .suspending: if isAwakeForOthers(index) { unthrottle(index) } else { throttle(index) }
         case .notRunning, .launching, .foreground, .enteringBackground, .suspended, .waking, .terminating, .ending:
@@ -34,13 +34,13 @@ extension LifecycleCore {
         }
     }
 
-    private mutating func throttle(_ index: Int) {
+    private mutating func throttle(_ index: AppIndex) {
         if self[run: index].isThrottled { return }
         self[run: index].isThrottled = true
         effects.append(.throttle(self[run: index].id))
     }
 
-    mutating func unthrottle(_ index: Int) {
+    mutating func unthrottle(_ index: AppIndex) {
         guard self[run: index].isThrottled else { return }
         self[run: index].isThrottled = false
         effects.append(.unthrottle(self[run: index].id))

@@ -5,7 +5,7 @@ extension LifecycleCore {
             touch(index)
             let before = apps[index].policy
             apps[index].policy = policy
-            if index > 0 { apps[index].sharePolicy(with: apps[index - 1]) }
+            apps.sharePolicy(index)
             apps[index].isRegistered = true
             updateHome(index)
             policyChanged(index, before, now)
@@ -17,15 +17,15 @@ extension LifecycleCore {
         if let last = apps.last { app.sharePolicy(with: last) }
         app.credit.level = jetsamLevel
         app.awaitsRequest = policy.isTransient
-        let index = freeIndices.popLast() ?? apps.count
-        if index == apps.count { apps.append(app) } else { apps[index] = app }
+        let index = freeIndices.popLast() ?? apps.endIndex
+        if index == apps.endIndex { apps.append(app) } else { apps[index] = app }
         indices[id] = index
         touch(index)
         updateHome(index)
     }
 
     /// The manifest has another role now. A worker has no foreground slot and no background budget.
-    private mutating func becameWorker(_ index: Int, _ now: Instant) {
+    private mutating func becameWorker(_ index: AppIndex, _ now: Instant) {
         supersede(index, .foreground, by: .background)
         leaveForegroundSlot(index)
         switch apps[index].phase {
@@ -45,7 +45,7 @@ extension LifecycleCore {
     }
 
     /// Nothing but their own end closes its tasks from now on.
-    private mutating func dropBudget(_ index: Int, _ now: Instant) {
+    private mutating func dropBudget(_ index: AppIndex, _ now: Instant) {
         cancel(index, self[run: index].budget.deadline)
         self[run: index].budget = .idle
         endDoubtfulTasks(index, now)
@@ -62,7 +62,7 @@ extension LifecycleCore {
     }
 
     /// Removes an app that has neither a manifest nor a process.
-    mutating func remove(_ index: Int) {
+    mutating func remove(_ index: AppIndex) {
         leaveForegroundSlot(index)
         apps[index].life = .notRunning(NotRunning())
         for waiter in apps[index].waiters { answer(waiter.request, .refused(.unknownApp)) }
@@ -111,7 +111,7 @@ extension LifecycleCore {
         for index in starting where others.contains(index) { launchAtStart(index, .background, now) }
     }
 
-    private mutating func launchAtStart(_ index: Int, _ state: LaunchState, _ now: Instant) {
+    private mutating func launchAtStart(_ index: AppIndex, _ state: LaunchState, _ now: Instant) {
         touch(index)
         launch(index, Launch(state: state, reason: .user), isRequested: false, now)
     }

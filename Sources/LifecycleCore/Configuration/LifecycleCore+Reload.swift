@@ -1,6 +1,6 @@
 /// A manifest was read again, and the app has a process: what it says about work and input applies from now on (L49 to L51).
 extension LifecycleCore {
-    mutating func policyChanged(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+    mutating func policyChanged(_ index: AppIndex, _ before: AppPolicy, _ now: Instant) {
         guard apps[index].run != nil else { return }
         // Another setting may wake it now.
         self[run: index].traffic.hadNoWaker = false
@@ -14,7 +14,7 @@ extension LifecycleCore {
     }
 
     /// `BackgroundTimePerHourSec=` is another one: input that waits for background time may have it now (L53).
-    private mutating func renewDeferral(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+    private mutating func renewDeferral(_ index: AppIndex, _ before: AppPolicy, _ now: Instant) {
         guard before.backgroundTimePerHour != apps[index].policy.backgroundTimePerHour,
             case .suspended(var suspended)? = apps[index].execution, suspended.deferred != nil
         else { return }
@@ -24,7 +24,7 @@ extension LifecycleCore {
 
     /// It is no worker any more: its time in the background is limited from now on (L21), and no new daemon looks at it once
     /// more.
-    private mutating func becameOrdinary(_ index: Int, _ now: Instant) {
+    private mutating func becameOrdinary(_ index: AppIndex, _ now: Instant) {
         if case .suspended(var suspended)? = apps[index].execution {
             suspended.look = nil
             update(index, .suspended(suspended))
@@ -42,7 +42,7 @@ extension LifecycleCore {
     }
 
     /// `IdleSec=` is another one: the next look is that long after the last one.
-    private mutating func renewLook(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+    private mutating func renewLook(_ index: AppIndex, _ before: AppPolicy, _ now: Instant) {
         let idleTime = apps[index].policy.idleTime
         guard before.idleTime != idleTime, case .background(var background)? = apps[index].execution,
             var look = background.look

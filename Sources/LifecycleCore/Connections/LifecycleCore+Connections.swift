@@ -2,7 +2,7 @@
 /// was like for them, and the early answer to `willTerminate`.
 extension LifecycleCore {
     /// The connections of a run handle other notices now. An app that handles `didEnterBackground` has to answer it (L17).
-    mutating func attached(_ index: Int, _ handled: HandledNotices, _ now: Instant) {
+    mutating func attached(_ index: AppIndex, _ handled: HandledNotices, _ now: Instant) {
         guard apps[index].ending == nil else { return }
         self[run: index].handled = handled
         if handled.contains(.didEnterBackground) { setTakesPart(index, now) }
@@ -24,7 +24,7 @@ extension LifecycleCore {
     // MARK: URLs (L8)
 
     /// Why an app is not given a URL now; `nil`: it is.
-    func urlRefusal(_ index: Int, _ url: String, _ launch: Launch, _ now: Instant) -> Refusal? {
+    func urlRefusal(_ index: AppIndex, _ url: String, _ launch: Launch, _ now: Instant) -> Refusal? {
         guard url.utf8.count <= Launch.maximumURLBytes else {
             return .tooMany("a URL has at most \(Launch.maximumURLBytes) bytes")
         }
@@ -47,7 +47,7 @@ extension LifecycleCore {
     }
 
     /// Keeps a URL for the process that runs, or for the one that comes.
-    mutating func fileURL(_ index: Int, _ url: String, _ request: RequestID) {
+    mutating func fileURL(_ index: AppIndex, _ url: String, _ request: RequestID) {
         let entry = URLQueue.Entry(url: url, request: request)
         switch apps[index].phase {
         case .terminating, .ending: apps[index].urls.afterEnd.append(entry)
@@ -57,13 +57,13 @@ extension LifecycleCore {
     }
 
     /// The request is refused after all.
-    mutating func withdrawURL(_ index: Int, of request: RequestID) {
+    mutating func withdrawURL(_ index: AppIndex, of request: RequestID) {
         apps[index].urls.pending.removeAll { $0.request == request }
         apps[index].urls.afterEnd.removeAll { $0.request == request }
     }
 
     /// The clients of the dead daemon are gone.
-    mutating func discardURLRequesters(_ index: Int) {
+    mutating func discardURLRequesters(_ index: AppIndex) {
         for position in apps[index].urls.pending.indices { apps[index].urls.pending[position].request = nil }
         for position in apps[index].urls.afterEnd.indices { apps[index].urls.afterEnd[position].request = nil }
     }
@@ -71,7 +71,7 @@ extension LifecycleCore {
     /// The app is in the foreground: sends it the URLs that wait. One that handles none has got that of its launch in its
     /// environment, and the others are refused. Those whose requests were answered before wait on: the app may yet say that it
     /// handles URLs.
-    mutating func openURLs(_ index: Int) {
+    mutating func openURLs(_ index: AppIndex) {
         if apps[index].urls.pending.isEmpty { return }
         let waiting = apps[index].urls.pending
         guard self[run: index].handled.contains(.openURL) else {
@@ -86,7 +86,7 @@ extension LifecycleCore {
     }
 
     /// - Returns: whether its request was still to be answered.
-    private mutating func refuseURL(_ index: Int, _ entry: URLQueue.Entry) -> Bool {
+    private mutating func refuseURL(_ index: AppIndex, _ entry: URLQueue.Entry) -> Bool {
         guard let request = entry.request, apps[index].waiters.contains(where: { $0.request == request }) else {
             return false
         }
@@ -96,7 +96,7 @@ extension LifecycleCore {
     }
 
     /// A process is created for the launch: the oldest URL is in its environment.
-    mutating func takeLaunchURL(_ index: Int, _ launch: inout Launch) {
+    mutating func takeLaunchURL(_ index: AppIndex, _ launch: inout Launch) {
         // A launch that an earlier release has planned names its URL itself.
         if apps[index].urls.pending.isEmpty, let url = launch.url { apps[index].urls.pending = [.init(url: url)] }
         guard !apps[index].urls.pending.isEmpty else { return launch.url = nil }
@@ -110,7 +110,7 @@ extension LifecycleCore {
     /// The app is to be frozen. What it advertises (a service, a name on a bus, a lease) would mislead others meanwhile (L43). Workers are
     /// not asked: they are resumed for those who reach them.
     /// - Returns: whether its answer is waited for.
-    mutating func asksToWithdraw(_ index: Int, _ now: Instant) -> Bool {
+    mutating func asksToWithdraw(_ index: AppIndex, _ now: Instant) -> Bool {
         guard self[run: index].handled.contains(.withdraw), apps[index].policy.role != .worker, shutdown == nil else {
             return false
         }
@@ -128,7 +128,7 @@ extension LifecycleCore {
     }
 
     /// The suspension does not come: the app may advertise again.
-    mutating func endWithdrawal(_ index: Int) {
+    mutating func endWithdrawal(_ index: AppIndex) {
         guard self[run: index].withdrawal != nil else { return }
         self[run: index].withdrawal = nil
         guard self[run: index].handled.contains(.didResume) else { return }
@@ -136,14 +136,14 @@ extension LifecycleCore {
     }
 
     /// Sent before the freeze.
-    mutating func notifyOfSuspension(_ index: Int, _ now: Instant) {
+    mutating func notifyOfSuspension(_ index: AppIndex, _ now: Instant) {
         if !self[run: index].handled.isEmpty { self[run: index].sleptSince = now }
         guard self[run: index].handled.contains(.willSuspend) else { return }
         notify(index, .willSuspend)
     }
 
     /// Sent after the thaw. `delivered`: what was delivered with it.
-    mutating func notifyOfResumption(_ index: Int, _ delivered: [Notification], _ now: Instant) {
+    mutating func notifyOfResumption(_ index: AppIndex, _ delivered: [Notification], _ now: Instant) {
         self[run: index].withdrawal = nil
         guard let since = self[run: index].sleptSince else { return }
         self[run: index].sleptSince = nil
@@ -156,7 +156,7 @@ extension LifecycleCore {
     // MARK: The end
 
     /// The app has finished: nothing of it need be waited for.
-    mutating func terminationAnswered(_ index: Int, _ now: Instant) {
+    mutating func terminationAnswered(_ index: AppIndex, _ now: Instant) {
         guard case .terminating(let terminating)? = apps[index].execution, terminating.cause != .selfInitiated else {
             return
         }

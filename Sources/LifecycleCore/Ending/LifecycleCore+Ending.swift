@@ -8,7 +8,7 @@ extension LifecycleCore {
     static let tolerableLaunchDeaths = 2
 
     /// L46: will-terminate, for an app that runs.
-    mutating func terminate(_ index: Int, _ cause: TerminationCause, _ now: Instant) {
+    mutating func terminate(_ index: AppIndex, _ cause: TerminationCause, _ now: Instant) {
         let from = apps[index].state
         self[run: index].memoryBeforeEnd = self[run: index].memory
         cancelDeadlines(index)
@@ -31,7 +31,7 @@ extension LifecycleCore {
     }
 
     /// The process cannot receive the notice: there is nothing to wait for, and the app is not to blame.
-    mutating func terminationUndelivered(_ index: Int, _ now: Instant) {
+    mutating func terminationUndelivered(_ index: AppIndex, _ now: Instant) {
         guard case .terminating(let terminating)? = apps[index].execution else { return }
         switch terminating.cause {
         case .selfInitiated: break
@@ -44,7 +44,7 @@ extension LifecycleCore {
     }
 
     /// `STOPPING=1`: the app ends itself, and has the terminate deadline for it.
-    mutating func stopping(_ index: Int, _ now: Instant) {
+    mutating func stopping(_ index: AppIndex, _ now: Instant) {
         switch apps[index].phase {
         case .launching, .foreground, .enteringBackground, .background, .waking:
             supersedeAll(index)
@@ -57,7 +57,7 @@ extension LifecycleCore {
     /// the app may do harm meanwhile.
     /// - Parameter problem: what is reported first; `nil`: only what follows from the end.
     mutating func kill(
-        _ index: Int, _ cause: KillCause, _ reason: StateReason, reporting problem: Report? = nil, _ now: Instant
+        _ index: AppIndex, _ cause: KillCause, _ reason: StateReason, reporting problem: Report? = nil, _ now: Instant
     ) {
         if let exit = apps[index].execution?.exit {
             if let problem { report(problem) }
@@ -73,7 +73,7 @@ extension LifecycleCore {
     }
 
     /// The end of the run begins: none of its deadlines, tasks and wakes counts any more.
-    private mutating func makeEnding(_ index: Int, _ cause: KillCause?, _ now: Instant) -> Ending {
+    private mutating func makeEnding(_ index: AppIndex, _ cause: KillCause?, _ now: Instant) -> Ending {
         endWatch(index)
         let execution = apps[index].execution
         let state = apps[index].state
@@ -96,7 +96,7 @@ extension LifecycleCore {
 
     // MARK: Outcomes
 
-    mutating func exited(_ index: Int, _ exit: MainExit, _ now: Instant) {
+    mutating func exited(_ index: AppIndex, _ exit: MainExit, _ now: Instant) {
         if case .terminating(var terminating)? = apps[index].execution {
             if terminating.exit != nil { return }
             // The others received the signal too: they have the rest of the deadline (L46).
@@ -117,7 +117,7 @@ extension LifecycleCore {
     ///   - cause: why the processes that the main process left behind are killed now; `nil`: because it exited.
     ///   - explanation: the reason, if it is not to be derived. No process was created then.
     mutating func endRun(
-        _ index: Int, _ exit: MainExit, _ cause: KillCause?, _ now: Instant, explanation: String? = nil
+        _ index: AppIndex, _ exit: MainExit, _ cause: KillCause?, _ now: Instant, explanation: String? = nil
     ) {
         if apps[index].ending?.receipt != nil { return }
         var exit = exit
@@ -135,7 +135,7 @@ extension LifecycleCore {
     }
 
     /// The receipt is known.
-    private mutating func conclude(_ index: Int, _ ending: Ending, _ receipt: Receipt, _ now: Instant) {
+    private mutating func conclude(_ index: AppIndex, _ ending: Ending, _ receipt: Receipt, _ now: Instant) {
         invariant(apps[index].ending?.receipt == nil, "a run has two receipts", index)
         var ending = ending
         ending.remains = .processes(receipt)
@@ -148,7 +148,7 @@ extension LifecycleCore {
 
     /// L11: early ends postpone automatic launches.
     private mutating func recordEnd(
-        _ index: Int, _ origin: Origin, _ receipt: Receipt, _ ending: inout Ending, _ now: Instant
+        _ index: AppIndex, _ origin: Origin, _ receipt: Receipt, _ ending: inout Ending, _ now: Instant
     ) {
         let policy = apps[index].policy
         // Whatever ended the app later: this launch succeeded, so the restoration state is not to blame.
@@ -194,7 +194,7 @@ extension LifecycleCore {
         var isJetsam: Bool
     }
 
-    private func origin(_ index: Int) -> Origin {
+    private func origin(_ index: AppIndex) -> Origin {
         Origin(isOwn: isOwnDoing(apps[index].life), isJetsam: apps[index].life.isEndedByJetsam)
     }
 
@@ -224,7 +224,7 @@ extension LifecycleCore {
         return min(time, Self.longestPostponement)
     }
 
-    mutating func emptied(_ index: Int, _ now: Instant) {
+    mutating func emptied(_ index: AppIndex, _ now: Instant) {
         switch apps[index].phase {
         case .ending:
             if let receipt = apps[index].ending?.receipt { return finishRun(index, receipt, now) }
@@ -242,7 +242,7 @@ extension LifecycleCore {
     }
 
     /// After the main process, the others have ended by themselves.
-    private mutating func remainingEnded(_ index: Int, _ exit: MainExit, _ now: Instant) {
+    private mutating func remainingEnded(_ index: AppIndex, _ exit: MainExit, _ now: Instant) {
         var exit = exit
         exit.remaining = nil
         let receipt = makeReceipt(index, exit, nil, now, explanation: nil)
@@ -254,7 +254,7 @@ extension LifecycleCore {
     }
 
     /// No process of the run is left, and it has its receipt.
-    private mutating func finishRun(_ index: Int, _ receipt: Receipt, _ now: Instant) {
+    private mutating func finishRun(_ index: AppIndex, _ receipt: Receipt, _ now: Instant) {
         let (next, relaunch) = apps[index].afterEnd
         let (run, bytes) = (self[run: index].id, self[run: index].memory)
         setSize(index, SizeRecord())
@@ -287,7 +287,7 @@ extension LifecycleCore {
         if apps[index].isTaken { beginReturn(index, state, now) } else { scheduleRelaunch(index, state, now) }
     }
 
-    private mutating func scheduleRelaunch(_ index: Int, _ state: LaunchState, _ now: Instant) {
+    private mutating func scheduleRelaunch(_ index: AppIndex, _ state: LaunchState, _ now: Instant) {
         // A relaunch into the foreground continues what a user asked for (L53).
         let isFree = state == .foreground && isSlotFree && !absence.isAway
         let available = isFree ? now : unrequestedTimeAvailable(index, now) ?? now
@@ -299,7 +299,7 @@ extension LifecycleCore {
     }
 
     /// A relaunch does not displace an app that a user has activated meanwhile.
-    mutating func relaunchDue(_ index: Int, _ now: Instant) {
+    mutating func relaunchDue(_ index: AppIndex, _ now: Instant) {
         guard case .notRunning(let notRunning) = apps[index].life, let relaunch = notRunning.relaunch else {
             return
         }
@@ -311,7 +311,7 @@ extension LifecycleCore {
     }
 
     /// Launches an app that is to run again, or postpones that until it has background time for it (L53).
-    mutating func relaunch(_ index: Int, into planned: LaunchState, _ now: Instant) {
+    mutating func relaunch(_ index: AppIndex, into planned: LaunchState, _ now: Instant) {
         let wanted = apps[index].policy.reached(from: planned)
         let state: LaunchState = wanted == .foreground && isSlotFree ? .foreground : .background
         // While the user is away, an app in the foreground is in the background (L15).
@@ -324,7 +324,7 @@ extension LifecycleCore {
     }
 
     /// Processes survive SIGKILL: reports it, sends SIGKILL again (the app may have forked).
-    mutating func endTakesLong(_ index: Int, _ now: Instant) {
+    mutating func endTakesLong(_ index: AppIndex, _ now: Instant) {
         guard var ending = apps[index].ending else { return }
         ending.warnAt = now + min(Self.longestKillTimeout, max(Self.killTimeout, now - ending.start))
         // Without a process left there is nothing to kill: only the exit status is still to be reported.

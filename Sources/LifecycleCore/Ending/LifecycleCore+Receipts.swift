@@ -3,7 +3,7 @@ extension LifecycleCore {
     /// Of the app's life before the end. `cause`: why the processes that the main process left behind are killed.
     /// `explanation`: the reason, if it is not to be derived.
     mutating func makeReceipt(
-        _ index: Int, _ exit: MainExit, _ cause: KillCause?, _ now: Instant, explanation: String?
+        _ index: AppIndex, _ exit: MainExit, _ cause: KillCause?, _ now: Instant, explanation: String?
     ) -> Receipt {
         let life = apps[index].life
         let stored = storage(index)

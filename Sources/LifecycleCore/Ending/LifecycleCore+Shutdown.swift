@@ -20,20 +20,20 @@ extension LifecycleCore {
         var isFinished = false
         /// When all apps that are left are killed; `nil`: they were.
         var end: Instant?
-        /// Indices of the apps that are still to be notified: suspended ones, the most recently used one last, and before them those
+        /// The apps that are still to be notified: suspended ones, the most recently used one last, and before them those
         /// that others depend on.
-        var waiting: [Int] = []
-        /// Indices of the apps that were thawed and have not ended, at most `thawedAtOnce`.
-        var thawed: [Int] = []
+        var waiting: [AppIndex] = []
+        /// The apps that were thawed and have not ended, at most `thawedAtOnce`.
+        var thawed: [AppIndex] = []
         /// When the next apps are ended; `nil`: all were, or wait.
         var nextStep: Instant?
-        /// The index of the first app that was not ended yet.
-        var position = 0
+        /// The first app that was not ended yet, in the order of the indices.
+        var position = AppIndex(0)
     }
 
     /// Whether a suspended app is thawed and notified of its end: one that takes part has saved what it has before it was
     /// suspended; one that does not was never notified of anything (L46).
-    func isNotifiedOfEnd(_ index: Int) -> Bool {
+    func isNotifiedOfEnd(_ index: AppIndex) -> Bool {
         switch apps[index].policy.terminateSuspended {
         case .auto: !self[run: index].takesPart
         case .notify: true
@@ -64,7 +64,7 @@ extension LifecycleCore {
     /// Ends all apps from the first one on, in steps.
     private mutating func beginEnds(_ now: Instant) {
         shutdown?.waiting = []
-        shutdown?.position = 0
+        shutdown?.position = AppIndex(0)
         endNextApps(now)
     }
 
@@ -72,7 +72,7 @@ extension LifecycleCore {
         guard let shutdown else { return }
         var index = shutdown.position
         var ended = 0
-        let limit = min(apps.count, index + Self.examinedAtOnce)
+        let limit = min(apps.endIndex, index.advanced(by: Self.examinedAtOnce))
         while index < limit, ended < Self.endedAtOnce {
             if !apps[index].isRemoved {
                 touch(index)
@@ -81,10 +81,10 @@ extension LifecycleCore {
                 // One that waits for the others stays where it is.
                 if self.shutdown?.waiting.last != index { leaveForegroundSlot(index) }
             }
-            index += 1
+            apps.formIndex(after: &index)
         }
         self.shutdown?.position = index
-        if index < apps.count {
+        if index < apps.endIndex {
             self.shutdown?.nextStep = now + Self.stepInterval
         } else {
             self.shutdown?.nextStep = nil
@@ -94,7 +94,7 @@ extension LifecycleCore {
 
     /// Notifies an app of its end, unless it has to wait for its turn or was notified before.
     /// - Returns: whether the app is notified or killed.
-    private mutating func endForShutdown(_ index: Int, _ now: Instant) -> Bool {
+    private mutating func endForShutdown(_ index: AppIndex, _ now: Instant) -> Bool {
         switch apps[index].phase {
         case .notRunning: apps[index].life = .notRunning(NotRunning())
         case .launching, .foreground, .enteringBackground, .background, .waking:
@@ -117,7 +117,7 @@ extension LifecycleCore {
     }
 
     /// - Returns: whether the app is killed.
-    private mutating func killForShutdown(_ index: Int, _ now: Instant) -> Bool {
+    private mutating func killForShutdown(_ index: AppIndex, _ now: Instant) -> Bool {
         switch apps[index].phase {
         case .notRunning: apps[index].life = .notRunning(NotRunning())
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:

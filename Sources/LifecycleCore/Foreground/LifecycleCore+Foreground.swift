@@ -1,7 +1,7 @@
 /// Inactive and active (L3, L12, L13).
 extension LifecycleCore {
     /// From launching, or from the background: inactive first, then active unless the app is interrupted.
-    mutating func enterForeground(_ index: Int, _ reason: StateReason, _ now: Instant) {
+    mutating func enterForeground(_ index: AppIndex, _ reason: StateReason, _ now: Instant) {
         precondition(isInFront(index), "\(apps[index].id) has no foreground slot")
         endBackgroundStay(index, now)
         let isLaunch = apps[index].phase == .launching
@@ -22,7 +22,7 @@ extension LifecycleCore {
         if !isLaunch { addHook(index, Hook(.enterForeground, entering: .inactive, reason), now) }
     }
 
-    private mutating func returnToForeground(_ index: Int) {
+    private mutating func returnToForeground(_ index: AppIndex) {
         endProcessorThrottle(index)
         unthrottle(index)
         continueIfStopped(index)
@@ -30,7 +30,7 @@ extension LifecycleCore {
     }
 
     /// L26: the foreground makes the budget whole again, and ends a wake, because the user has come.
-    private mutating func endBackgroundStay(_ index: Int, _ now: Instant) {
+    private mutating func endBackgroundStay(_ index: AppIndex, _ now: Instant) {
         cancel(index, self[run: index].budget.deadline)
         self[run: index].budget = .idle
         self[run: index].isUnrequested = false
@@ -44,7 +44,7 @@ extension LifecycleCore {
         endWakes(index)
     }
 
-    mutating func becomeActiveIfUninterrupted(_ index: Int, _ reason: StateReason, _ now: Instant) {
+    mutating func becomeActiveIfUninterrupted(_ index: AppIndex, _ reason: StateReason, _ now: Instant) {
         guard case .foreground(var foreground)? = apps[index].execution, !foreground.isActive,
             self[run: index].interruptions == 0
         else { return }
@@ -54,14 +54,14 @@ extension LifecycleCore {
     }
 
     /// From active to inactive.
-    mutating func resignActive(_ index: Int, _ reason: StateReason, _ now: Instant) {
+    mutating func resignActive(_ index: AppIndex, _ reason: StateReason, _ now: Instant) {
         guard case .foreground(var foreground)? = apps[index].execution, foreground.isActive else { return }
         foreground.isActive = false
         notify(index, .willResignActive(reason == .interrupted ? .interruption : .background))
         change(index, to: .foreground(foreground), reason, now)
     }
 
-    mutating func continueIfStopped(_ index: Int) {
+    mutating func continueIfStopped(_ index: AppIndex) {
         guard self[run: index].isStopped else { return }
         self[run: index].isStopped = false
         effects.append(.continueStopped(self[run: index].id))
@@ -69,20 +69,20 @@ extension LifecycleCore {
 
     // MARK: The watchdog of the foreground
 
-    mutating func heartbeat(_ index: Int, _ now: Instant) {
+    mutating func heartbeat(_ index: AppIndex, _ now: Instant) {
         guard case .foreground(var foreground)? = apps[index].execution, foreground.watchdog != nil else { return }
         foreground.watchdog?.restart(at: now)
         update(index, .foreground(foreground))
     }
 
     /// How long the app may be in the foreground without a heartbeat; `nil`: for any time.
-    private func heartbeatTime(_ index: Int) -> Duration? {
+    private func heartbeatTime(_ index: AppIndex) -> Duration? {
         let time = storage(index).run.heartbeatTime ?? apps[index].policy.watchdog
         return time == .zero ? nil : time
     }
 
     /// As with systemd, the time counts from the message on.
-    mutating func heartbeatTimeChanged(_ index: Int, _ time: Duration, _ now: Instant) {
+    mutating func heartbeatTimeChanged(_ index: AppIndex, _ time: Duration, _ now: Instant) {
         guard apps[index].ending == nil else { return }
         self[run: index].heartbeatTime = time
         guard case .foreground(var foreground)? = apps[index].execution else { return }
@@ -93,7 +93,7 @@ extension LifecycleCore {
     }
 
     /// Whether or not heartbeats are expected, and in every state in which the app is to run on: systemd's `WATCHDOG=trigger`.
-    mutating func heartbeatGivenUp(_ index: Int, _ now: Instant) {
+    mutating func heartbeatGivenUp(_ index: AppIndex, _ now: Instant) {
         switch apps[index].phase {
         case .notRunning, .terminating, .ending: return
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break

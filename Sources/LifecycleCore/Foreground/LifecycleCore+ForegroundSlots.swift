@@ -3,16 +3,16 @@ extension LifecycleCore {
     /// At least one app can be in the foreground, whatever the configuration says.
     var foregroundLimit: Int { max(1, manager.foregroundLimit) }
 
-    func hasForegroundSlot(_ index: Int) -> Bool { foregroundSlots.contains { $0.app == index } }
+    func hasForegroundSlot(_ index: AppIndex) -> Bool { foregroundSlots.contains { $0.app == index } }
 
     /// Whether the app has a slot that waits for the user to return (L15).
-    func isDeferred(_ index: Int) -> Bool { foregroundSlots.contains { $0.app == index && $0.isDeferred } }
+    func isDeferred(_ index: AppIndex) -> Bool { foregroundSlots.contains { $0.app == index && $0.isDeferred } }
 
     /// In the foreground, or on the way there.
     @inline(__always)
-    func isInFront(_ index: Int) -> Bool { foregroundSlots.contains { $0.app == index && !$0.isDeferred } }
+    func isInFront(_ index: AppIndex) -> Bool { foregroundSlots.contains { $0.app == index && !$0.isDeferred } }
 
-    mutating func setDeferred(_ index: Int, _ isDeferred: Bool) {
+    mutating func setDeferred(_ index: AppIndex, _ isDeferred: Bool) {
         for position in foregroundSlots.indices where foregroundSlots[position].app == index {
             foregroundSlots[position].isDeferred = isDeferred
         }
@@ -20,7 +20,7 @@ extension LifecycleCore {
 
     /// The app becomes the one activated last. Those activated longest ago lose their slots at once: the newcomer does not
     /// wait for them, and jetsam may already kill them to free memory for it. `scene`: `nil` is the most active one.
-    mutating func takeForegroundSlot(_ index: Int, for scene: SceneID? = nil, _ now: Instant) {
+    mutating func takeForegroundSlot(_ index: AppIndex, for scene: SceneID? = nil, _ now: Instant) {
         let wasRequested = isInFront(index)
         let (scene, role) = mostActiveScene(index, unless: scene)
         reconnect(index, scene)
@@ -33,14 +33,14 @@ extension LifecycleCore {
 
     /// A user asks to see the app. That holds on a locked screen too (a call comes in); but while the machine goes to sleep,
     /// the app waits like all others (L15).
-    mutating func takeForegroundSlotOnRequest(_ index: Int, for scene: SceneID? = nil, _ now: Instant) {
+    mutating func takeForegroundSlotOnRequest(_ index: AppIndex, for scene: SceneID? = nil, _ now: Instant) {
         takeForegroundSlot(index, for: scene, now)
         setDeferred(index, absence.isSleeping)
     }
 
-    mutating func leaveForegroundSlot(_ index: Int) { foregroundSlots.removeAll { $0.app == index } }
+    mutating func leaveForegroundSlot(_ index: AppIndex) { foregroundSlots.removeAll { $0.app == index } }
 
-    mutating func leaveForegroundSlot(_ index: Int, _ scene: SceneID) {
+    mutating func leaveForegroundSlot(_ index: AppIndex, _ scene: SceneID) {
         foregroundSlots.removeAll { $0.app == index && $0.scene == scene }
     }
 
@@ -77,7 +77,7 @@ extension LifecycleCore {
     }
 
     /// The launch that follows the end which is under way lost its slot.
-    private mutating func launchNextInBackground(_ index: Int) {
+    private mutating func launchNextInBackground(_ index: AppIndex) {
         if case .terminating(var terminating)? = apps[index].execution {
             terminating.next?.state = .background
             update(index, .terminating(terminating))

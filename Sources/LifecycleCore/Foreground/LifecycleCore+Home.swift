@@ -1,7 +1,7 @@
 /// The home app (`Role=home`): the app that comes to the foreground when no other app is there (L49).
 extension LifecycleCore {
     /// Which app is the home app. Of several, the first one by its ID. Called when a manifest was read or removed.
-    mutating func updateHome(_ index: Int) {
+    mutating func updateHome(_ index: AppIndex) {
         let before = home
         if !isHomeApp(index) {
             if home == index { findHome() }
@@ -19,19 +19,19 @@ extension LifecycleCore {
         home = apps.indices.filter(isHomeApp).min { apps[$0].id < apps[$1].id }
     }
 
-    private func isHomeApp(_ index: Int) -> Bool {
+    private func isHomeApp(_ index: AppIndex) -> Bool {
         apps[index].policy.role == .home && apps[index].isRegistered && !apps[index].isRemoved
     }
 
     /// A user sent the app away. If no other app is in the foreground, the home app stays away until one was there.
-    mutating func sentAway(_ index: Int) {
+    mutating func sentAway(_ index: AppIndex) {
         guard index == home, foregroundSlots.allSatisfy({ $0.app == index }) else { return }
         returns.isHomeWanted = false
     }
 
     /// The home app was to come to the foreground after early ends, and another app is there now. Unless its manifest keeps it
     /// running, it is launched when it is needed.
-    func isUnneededHome(_ index: Int, _ relaunch: NotRunning.Relaunch) -> Bool {
+    func isUnneededHome(_ index: AppIndex, _ relaunch: NotRunning.Relaunch) -> Bool {
         let policy = apps[index].policy
         return index == home && relaunch.state == .foreground && !isSlotFree
             && policy.relaunch != .always && policy.launchAtStart == nil
@@ -60,7 +60,7 @@ extension LifecycleCore {
     }
 
     /// After early ends it waits (L11), and after jetsam for space.
-    private mutating func launchHome(_ home: Int, _ now: Instant) {
+    private mutating func launchHome(_ home: AppIndex, _ now: Instant) {
         guard case .notRunning(let notRunning) = apps[home].life else { return }
         if var wait = notRunning.memoryWait {
             if wait.state == .foreground { return }

@@ -1,9 +1,9 @@
-/// A binary heap of indices by key. Each index is in it at most once; changing its key or removing it is O(log n), finding
-/// the smallest O(1). Indices with equal keys are ordered by index, so that the order never depends on history.
+/// A binary heap of apps by key. Each app is in it at most once; changing its key or removing it is O(log n), finding
+/// the smallest O(1). Apps with equal keys are ordered by index, so that the order never depends on history.
 struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     private struct Entry: Hashable {
         var key: Key
-        var index: Int
+        var index: AppIndex
 
         static func precedes(_ a: Entry, _ b: Entry) -> Bool {
             a.key < b.key || (a.key == b.key && a.index < b.index)
@@ -11,10 +11,10 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     }
 
     private var entries: [Entry] = []
-    /// Where an index is in `entries`; -1: nowhere.
+    /// By number of the index: where the app is in `entries`; -1: nowhere.
     private var positions: [Int] = []
 
-    /// Heaps are equal if they have the same indices with the same keys, however they are arranged.
+    /// Heaps are equal if they have the same apps with the same keys, however they are arranged.
     static func == (a: Self, b: Self) -> Bool {
         a.entries.count == b.entries.count && a.entries.allSatisfy { b.key(of: $0.index) == $0.key }
     }
@@ -22,23 +22,23 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     func hash(into hasher: inout Hasher) { hasher.combine(entries.count) }
 
     var count: Int { entries.count }
-    var first: (key: Key, index: Int)? { entries.first.map { ($0.key, $0.index) } }
+    var first: (key: Key, index: AppIndex)? { entries.first.map { ($0.key, $0.index) } }
 
-    func key(of index: Int) -> Key? {
-        guard index < positions.count, positions[index] >= 0 else { return nil }
-        return entries[positions[index]].key
+    func key(of index: AppIndex) -> Key? {
+        guard index.number < positions.count, positions[index.number] >= 0 else { return nil }
+        return entries[positions[index.number]].key
     }
 
     /// Sets the key of `index`; `nil` removes it.
-    mutating func set(_ index: Int, to key: Key?) {
-        while positions.count <= index { positions.append(-1) }
-        let position = positions[index]
+    mutating func set(_ index: AppIndex, to key: Key?) {
+        while positions.count <= index.number { positions.append(-1) }
+        let position = positions[index.number]
         switch (key, position >= 0) {
         case (nil, false): break
         case (nil, true): remove(at: position)
         case (let key?, false):
             entries.append(Entry(key: key, index: index))
-            positions[index] = entries.count - 1
+            positions[index.number] = entries.count - 1
             siftUp(entries.count - 1)
         case (let key?, true):
             let before = entries[position].key
@@ -48,11 +48,11 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
         }
     }
 
-    /// The indices of the smallest keys, in order, at most `limit`.
-    func smallest(_ limit: Int) -> [Int] {
+    /// The apps with the smallest keys, in order, at most `limit`.
+    func smallest(_ limit: Int) -> [AppIndex] {
         let count = min(limit, entries.count)
         guard count > 1 else { return entries.prefix(count).map(\.index) }
-        var found: [Int] = []
+        var found: [AppIndex] = []
         found.reserveCapacity(count)
         // Taking the smallest one of it adds at most two.
         var frontier: [Int] = []
@@ -71,13 +71,13 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     }
 
     private mutating func remove(at position: Int) {
-        positions[entries[position].index] = -1
+        positions[entries[position].index.number] = -1
         let last = entries.removeLast()
         guard position < entries.count else { return }
         entries[position] = last
-        positions[last.index] = position
+        positions[last.index.number] = position
         siftUp(position)
-        siftDown(positions[last.index])
+        siftDown(positions[last.index.number])
     }
 
     private mutating func siftUp(_ start: Int) {
@@ -108,6 +108,6 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
 
     private mutating func put(_ entry: Entry, at position: Int) {
         entries[position] = entry
-        positions[entry.index] = position
+        positions[entry.index.number] = position
     }
 }

@@ -51,7 +51,7 @@ extension LifecycleCore {
     }
 
     /// - Parameter forLifecycle: without measurements of processor time, which change nothing by themselves.
-    func nextTimer(_ index: Int, forLifecycle: Bool = false) -> (at: Instant, kind: TimerKind)? {
+    func nextTimer(_ index: AppIndex, forLifecycle: Bool = false) -> (at: Instant, kind: TimerKind)? {
         var timer = NextTimer()
         if apps[index].hasTimers { timer.consider(apps[index].timers?.retry?.at, .timerRetry) }
         switch apps[index].life {
@@ -101,7 +101,7 @@ extension LifecycleCore {
         return timer.next
     }
 
-    private func suspensionDue(_ index: Int, _ stored: RunStorage, _ background: Background) -> Instant? {
+    private func suspensionDue(_ index: AppIndex, _ stored: RunStorage, _ background: Background) -> Instant? {
         // A worker is suspended when it was found idle.
         guard let idleSince = background.idleSince, apps[index].policy.role != .worker, !isInDrySleep(index),
             suspension(index) != .no
@@ -143,7 +143,7 @@ extension LifecycleCore {
         returnCheckReached(now)
     }
 
-    private mutating func fire(_ index: Int, _ kind: TimerKind, _ due: Instant, _ now: Instant) {
+    private mutating func fire(_ index: AppIndex, _ kind: TimerKind, _ due: Instant, _ now: Instant) {
         switch kind {
         case .deadline:
             apps[index].transitionDeadline?.isInspected = true
@@ -175,7 +175,7 @@ extension LifecycleCore {
 
     /// What was found of an app whose deadline has passed (L48): with a debugger attached the deadline starts again, else it
     /// is missed.
-    mutating func inspected(_ index: Int, _ inspection: Inspection, _ now: Instant) {
+    mutating func inspected(_ index: AppIndex, _ inspection: Inspection, _ now: Instant) {
         // A suspended app's size is known from the freeze, and what an ending one has comes back.
         if apps[index].phase != .suspended, apps[index].phase != .ending {
             estimateSize(index, inspection.memory, inspection.uncertainty)
@@ -204,7 +204,7 @@ extension LifecycleCore {
 
     /// A debugger is attached. A shutdown does not wait for it.
     /// - Returns: whether the deadline starts again.
-    private mutating func deferForDebugger(_ index: Int, _ deadline: Deadline, _ now: Instant) -> Bool {
+    private mutating func deferForDebugger(_ index: AppIndex, _ deadline: Deadline, _ now: Instant) -> Bool {
         var restarted = deadline
         guard shutdown == nil, restarted.restartForDebugger(at: now, limit: Self.longestDebugging) else { return false }
         report(.deadlineDeferred(apps[index].id, deadline.kind, .debuggerAttached, wake: wakeNumber(index, deadline)))
@@ -214,7 +214,7 @@ extension LifecycleCore {
 
     /// The app was ready to run and got no processor for a part of the time: that is not its fault (L48).
     /// - Returns: whether the deadline is later now.
-    private mutating func credit(_ index: Int, _ deadline: Deadline, _ waited: Duration, _ now: Instant) -> Bool {
+    private mutating func credit(_ index: AppIndex, _ deadline: Deadline, _ waited: Duration, _ now: Instant) -> Bool {
         var later = deadline
         guard let time = later.credit(waited, at: now) else { return false }
         report(.deadlineCredited(apps[index].id, deadline.kind, by: time))
@@ -222,13 +222,13 @@ extension LifecycleCore {
         return true
     }
 
-    mutating func activityMeasured(_ index: Int, _ activity: RunActivity, _ now: Instant) {
+    mutating func activityMeasured(_ index: AppIndex, _ activity: RunActivity, _ now: Instant) {
         slotMeasured(index, activity, now)
         startUpMeasured(index, activity, now)
     }
 
     /// Of the processes that a main process left behind, some may have ended since.
-    private mutating func updateExit(_ index: Int, _ inspection: Inspection) {
+    private mutating func updateExit(_ index: AppIndex, _ inspection: Inspection) {
         guard case .terminating(var terminating)? = apps[index].execution, var exit = terminating.exit else { return }
         exit.remaining = inspection.remaining
         exit.cpu = max(exit.cpu, inspection.cpu)
@@ -237,7 +237,7 @@ extension LifecycleCore {
     }
 
     /// A deadline that has passed and may be missed.
-    func inspectedDeadline(_ index: Int) -> Deadline? {
+    func inspectedDeadline(_ index: AppIndex) -> Deadline? {
         if let deadline = apps[index].transitionDeadline, deadline.isInspected { return deadline }
         let stored = storage(index)
         if let deadline = stored.run.budget.deadline, deadline.isInspected { return deadline }
@@ -245,7 +245,7 @@ extension LifecycleCore {
         return stored.run.assertions.wakes.first { $0.deadline.isInspected }?.deadline
     }
 
-    mutating func replace(_ index: Int, _ deadline: Deadline, by other: Deadline) {
+    mutating func replace(_ index: AppIndex, _ deadline: Deadline, by other: Deadline) {
         switch deadline.kind {
         case .launch, .background, .terminate, .watchdog, .thaw: apps[index].transitionDeadline = other
         case .backgroundTime: self[run: index].budget.deadline = other
@@ -254,7 +254,7 @@ extension LifecycleCore {
     }
 
     /// A deadline no longer counts.
-    private mutating func remove(_ index: Int, _ deadline: Deadline) {
+    private mutating func remove(_ index: AppIndex, _ deadline: Deadline) {
         switch deadline.kind {
         case .launch, .background, .terminate, .watchdog, .thaw: apps[index].transitionDeadline = nil
         case .backgroundTime: self[run: index].budget = .idle
@@ -265,7 +265,7 @@ extension LifecycleCore {
     /// Kills a run that missed a deadline. `cpu`: processor time that the run has used, if it was measured.
     /// `obstacle`: see `Inspection`.
     mutating func miss(
-        _ index: Int, _ deadline: Deadline, cpu: Duration?, because obstacle: String? = nil, _ now: Instant
+        _ index: AppIndex, _ deadline: Deadline, cpu: Duration?, because obstacle: String? = nil, _ now: Instant
     ) {
         invariant(deadline.end <= now && !deadline.isDoubtful, "a deadline is missed that has not passed", index)
         let missed = Report.deadlineMissed(apps[index].id, deadline.kind, wake: wakeNumber(index, deadline))
@@ -291,7 +291,7 @@ extension LifecycleCore {
 
     /// What an app has not done by the end of a launch or background deadline, and the setting for a program that never does it, as the end
     /// of a sentence.
-    private func awaited(_ index: Int, _ kind: DeadlineKind, _ obstacle: String?) -> String? {
+    private func awaited(_ index: AppIndex, _ kind: DeadlineKind, _ obstacle: String?) -> String? {
         switch (kind, apps[index].execution) {
         case (.launch, .launching(let launching)?):
             // That its sockets are hidden says more.
@@ -305,7 +305,7 @@ extension LifecycleCore {
         }
     }
 
-    func deadlineUse(_ index: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) -> Receipt.DeadlineUse {
+    func deadlineUse(_ index: AppIndex, _ deadline: Deadline, cpu: Duration?, _ now: Instant) -> Receipt.DeadlineUse {
         let before = deadline.kind == .launch ? .zero : self[run: index].cpuAtLastNotice
         var use = Receipt.DeadlineUse(
             what: deadline.kind, allowed: deadline.allowed, wall: deadline.used(at: now),
@@ -315,7 +315,7 @@ extension LifecycleCore {
     }
 
     /// The number of the wake that has this deadline; 0: none has, or it has no number.
-    func wakeNumber(_ index: Int, _ deadline: Deadline) -> UInt64 {
+    func wakeNumber(_ index: AppIndex, _ deadline: Deadline) -> UInt64 {
         guard deadline.kind == .wake else { return 0 }
         return self[run: index].assertions.wakes.first { $0.deadline == deadline }?.id ?? 0
     }
@@ -324,32 +324,32 @@ extension LifecycleCore {
 
     /// - Returns: `nil` if the time is unlimited.
     mutating func begin(
-        _ index: Int, _ kind: DeadlineKind, _ allowed: Duration?, wake: UInt64 = 0, _ now: Instant
+        _ index: AppIndex, _ kind: DeadlineKind, _ allowed: Duration?, wake: UInt64 = 0, _ now: Instant
     ) -> Deadline? {
         guard let allowed else { return nil }
         report(.deadlineStarted(apps[index].id, kind, allowed, wake: wake))
         return Deadline(kind: kind, start: now, allowed: allowed)
     }
 
-    mutating func met(_ index: Int, _ deadline: Deadline?, wake: UInt64 = 0, _ now: Instant) {
+    mutating func met(_ index: AppIndex, _ deadline: Deadline?, wake: UInt64 = 0, _ now: Instant) {
         guard let deadline else { return }
         report(.deadlineMet(apps[index].id, deadline.kind, used: deadline.used(at: now), wake: wake))
     }
 
     /// The transition is over: its deadline no longer counts, whatever comes next.
-    mutating func metTransitionDeadline(_ index: Int, _ now: Instant) {
+    mutating func metTransitionDeadline(_ index: AppIndex, _ now: Instant) {
         guard let deadline = apps[index].transitionDeadline else { return }
         met(index, deadline, now)
         apps[index].transitionDeadline = nil
     }
 
-    mutating func cancel(_ index: Int, _ deadline: Deadline?, wake: UInt64 = 0) {
+    mutating func cancel(_ index: AppIndex, _ deadline: Deadline?, wake: UInt64 = 0) {
         guard let deadline else { return }
         report(.deadlineCancelled(apps[index].id, deadline.kind, wake: wake))
     }
 
     /// At the end of a run, and on the way there, no deadline is left.
-    mutating func cancelDeadlines(_ index: Int) {
+    mutating func cancelDeadlines(_ index: AppIndex) {
         if let deadline = apps[index].transitionDeadline {
             cancel(index, deadline)
             apps[index].transitionDeadline = nil

@@ -15,14 +15,15 @@ extension LifecycleCore {
     /// Checks an invariant. `index`: of the app that it is about.
     @inline(__always)
     mutating func invariant(
-        _ holds: Bool, _ sentence: StaticString, _ index: Int? = nil, file: StaticString = #fileID, line: UInt = #line
+        _ holds: Bool, _ sentence: StaticString, _ index: AppIndex? = nil, file: StaticString = #fileID,
+        line: UInt = #line
     ) {
         if _fastPath(holds) { return }
         broke(sentence, index, file, line)
     }
 
     @inline(never)
-    private mutating func broke(_ sentence: StaticString, _ index: Int?, _ file: StaticString, _ line: UInt) {
+    private mutating func broke(_ sentence: StaticString, _ index: AppIndex?, _ file: StaticString, _ line: UInt) {
         let app = index.map { apps[$0].id }
         let broken = BrokenInvariant(app: app, sentence: "\(sentence)", location: "\(file):\(line)")
         invariantLog.add(broken, file, line)
@@ -31,12 +32,12 @@ extension LifecycleCore {
     // MARK: Notices
 
     /// Sends a notice to an app. Each one belongs to the state in which it is sent, so that they come in the order of L3.
-    mutating func notify(_ index: Int, _ notice: Notice) {
+    mutating func notify(_ index: AppIndex, _ notice: Notice) {
         invariant(mayNotify(index, notice), "a notice is sent in a state to which it does not belong", index)
         effects.append(.notify(self[run: index].id, notice))
     }
 
-    private func mayNotify(_ index: Int, _ notice: Notice) -> Bool {
+    private func mayNotify(_ index: AppIndex, _ notice: Notice) -> Bool {
         guard let execution = apps[index].execution else { return false }
         switch notice {
         case .willResignActive, .didBecomeActive:
@@ -66,12 +67,12 @@ extension LifecycleCore {
 
     /// Checks an app that an event concerned, once all that follows is up to date. A few comparisons, whatever the app has.
     @inline(__always)
-    mutating func verify(_ index: Int) {
+    mutating func verify(_ index: AppIndex) {
         guard let problem = problem(index) else { return }
         invariant(false, problem, index)
     }
 
-    private func problem(_ index: Int) -> StaticString? {
+    private func problem(_ index: AppIndex) -> StaticString? {
         if apps[index].waiters.count > Self.maximumWaiters { return "more requests wait than may" }
         guard case .running(let running) = apps[index].life else { return nil }
         let stored = running.sharedStorage
@@ -107,7 +108,7 @@ extension LifecycleCore {
     }
 
     private func foregroundProblem(
-        _ index: Int, _ foreground: Foreground, _ stored: RunStorage
+        _ index: AppIndex, _ foreground: Foreground, _ stored: RunStorage
     ) -> StaticString? {
         if foreground.isActive != (stored.run.interruptions == 0) { return "active and interrupted, or neither" }
         if stored.run.isThrottled { return "an app in the foreground is throttled" }
@@ -168,7 +169,7 @@ extension LifecycleCore {
         }
     }
 
-    private mutating func verifyRanks(_ index: Int) {
+    private mutating func verifyRanks(_ index: AppIndex) {
         let ranks = ranks(index)
         // A shutdown withdraws what was due for apps that it has not reached yet: their timers come for nothing, and never too late.
         let timer = timers.key(of: index)

@@ -23,7 +23,7 @@ extension LifecycleCore {
     }
 
     /// A run was found again. `messagesKept`: its notify messages were kept; else an answer of the app may be lost. `noticesDelayed`: it is notified of its state only now.
-    mutating func reattached(_ index: Int, _ messagesKept: Bool, _ noticesDelayed: Bool, _ now: Instant) {
+    mutating func reattached(_ index: AppIndex, _ messagesKept: Bool, _ noticesDelayed: Bool, _ now: Instant) {
         let id = self[run: index].id
         if !messagesKept { giveBenefitOfDoubt(index, now) }
         if noticesDelayed { restartDeadlines(index, now) }
@@ -63,7 +63,7 @@ extension LifecycleCore {
 
     /// Over its connection the app may have begun a task which the dead daemon has not read: it is not suspended before it can
     /// say so again.
-    private mutating func giveTimeToConnect(_ index: Int, _ background: Background, _ now: Instant) {
+    private mutating func giveTimeToConnect(_ index: AppIndex, _ background: Background, _ now: Instant) {
         guard let idleSince = background.idleSince, !self[run: index].handled.isEmpty else { return }
         let delay = min(Self.reconnectTime, apps[index].policy.suspendDelay)
         var later = background
@@ -75,7 +75,7 @@ extension LifecycleCore {
 
     /// A deadline starts when the app is notified. If the previous daemon died before it sent the notice, the deadline
     /// starts now.
-    private mutating func restartDeadlines(_ index: Int, _ now: Instant) {
+    private mutating func restartDeadlines(_ index: AppIndex, _ now: Instant) {
         switch apps[index].phase {
         case .launching, .terminating: deferDeadline(index, apps[index].transitionDeadline, to: now)
         case .enteringBackground:
@@ -88,7 +88,7 @@ extension LifecycleCore {
 
     /// L22: the end of a budget is announced before it comes, also if its time came while there was no daemon, or while the
     /// daemon did not run.
-    mutating func giveTimeForNotice(_ index: Int, _ cause: DeferralCause, _ now: Instant) {
+    mutating func giveTimeForNotice(_ index: AppIndex, _ cause: DeferralCause, _ now: Instant) {
         guard let time = self[run: index].budget.deadline else { return }
         let notice = min(apps[index].policy.expirationNotice, time.allowed)
         guard time.remaining(at: now) < notice else { return }
@@ -96,7 +96,7 @@ extension LifecycleCore {
     }
 
     mutating func deferDeadline(
-        _ index: Int, _ deadline: Deadline?, to start: Instant, _ cause: DeferralCause = .daemonRestarted
+        _ index: AppIndex, _ deadline: Deadline?, to start: Instant, _ cause: DeferralCause = .daemonRestarted
     ) {
         guard let deadline, deadline.start < start else { return }
         var restarted = deadline
@@ -107,7 +107,7 @@ extension LifecycleCore {
 
     /// The app is not to blame for what it may have said while there was no daemon: its deadlines count as met when they
     /// pass, and its tasks as ended.
-    private mutating func giveBenefitOfDoubt(_ index: Int, _ now: Instant) {
+    private mutating func giveBenefitOfDoubt(_ index: AppIndex, _ now: Instant) {
         switch apps[index].execution {
         case .launching(var launching)?:
             launching.deadline = inDoubt(index, launching.deadline, .launch, now)
@@ -133,13 +133,13 @@ extension LifecycleCore {
     }
 
     /// The background time is unlimited: nothing else would end a task that may have ended while there was no daemon.
-    mutating func endDoubtfulTasks(_ index: Int, _ now: Instant) {
+    mutating func endDoubtfulTasks(_ index: AppIndex, _ now: Instant) {
         self[run: index].assertions.updateTasks { task in
             if task.isDoubtful, task.end == nil { task.end = now + Self.longestDoubt }
         }
     }
 
-    private func willHaveBudget(_ index: Int) -> Bool {
+    private func willHaveBudget(_ index: AppIndex) -> Bool {
         switch apps[index].phase {
         case .launching, .foreground: apps[index].policy.backgroundTime != nil
         case .notRunning, .enteringBackground, .background, .suspending, .suspended, .waking, .terminating, .ending:
@@ -149,7 +149,7 @@ extension LifecycleCore {
 
     /// An app with unlimited time may have answered too: that is assumed after a while.
     private mutating func inDoubt(
-        _ index: Int, _ deadline: Deadline?, _ kind: DeadlineKind, _ now: Instant
+        _ index: AppIndex, _ deadline: Deadline?, _ kind: DeadlineKind, _ now: Instant
     ) -> Deadline? {
         var deadline = deadline ?? begin(index, kind, Self.longestDoubt, now)
         deadline?.isDoubtful = true
@@ -161,7 +161,7 @@ extension LifecycleCore {
     private static let longestDoubt = Duration.seconds(30)
 
     /// A deadline has passed that the app may have met while there was no daemon.
-    mutating func assumeAnswered(_ index: Int, _ deadline: Deadline, _ now: Instant) {
+    mutating func assumeAnswered(_ index: AppIndex, _ deadline: Deadline, _ now: Instant) {
         switch deadline.kind {
         case .launch: becameReady(index, now)
         case .background: answeredBackground(index, now)
@@ -173,7 +173,7 @@ extension LifecycleCore {
 
     /// The budget is used up: tasks that may have ended while there was no daemon count as ended.
     /// - Returns: whether a task is left.
-    mutating func dropDoubtfulTasks(_ index: Int) -> Bool {
+    mutating func dropDoubtfulTasks(_ index: AppIndex) -> Bool {
         while let task = self[run: index].assertions.removeTask(where: \.isDoubtful) {
             report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
         }

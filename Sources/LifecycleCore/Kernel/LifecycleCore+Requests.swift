@@ -60,7 +60,7 @@ extension LifecycleCore {
         effects.append(.answer(request, answer))
     }
 
-    mutating func wait(_ request: RequestID, _ index: Int, for goal: Waiter.Goal, afterEnd: Bool = false) {
+    mutating func wait(_ request: RequestID, _ index: AppIndex, for goal: Waiter.Goal, afterEnd: Bool = false) {
         invariant(requests[request.number] == nil, "a request waits twice", index)
         apps[index].waiters.append(Waiter(request: request, goal: goal, isAfterEnd: afterEnd))
         requests[request.number] = index
@@ -68,7 +68,7 @@ extension LifecycleCore {
 
     /// Waits for the end that was requested. If as many requests as may wait do so already, the request is carried out like
     /// the others and answered at once with the state that the app has now.
-    private mutating func waitForEnd(_ request: RequestID, _ index: Int) {
+    private mutating func waitForEnd(_ request: RequestID, _ index: AppIndex) {
         guard apps[index].waiters.count < Self.maximumWaiters else {
             return answer(request, .done(apps[index].state))
         }
@@ -76,16 +76,16 @@ extension LifecycleCore {
     }
 
     /// Answers clients that wait for a state which will not come, because a later request asked for another one.
-    mutating func supersede(_ index: Int, _ goal: Waiter.Goal, by state: AppState) {
+    mutating func supersede(_ index: AppIndex, _ goal: Waiter.Goal, by state: AppState) {
         answerAll(index, .superseded(by: state)) { $0.goal == goal }
     }
 
     /// The app is to end: answers all clients that wait for anything else.
-    mutating func supersedeAll(_ index: Int) {
+    mutating func supersedeAll(_ index: AppIndex) {
         answerAll(index, .superseded(by: .terminating)) { $0.goal != .ended }
     }
 
-    mutating func answerAll(_ index: Int, _ reply: @autoclosure () -> Answer, where isMeant: (Waiter) -> Bool) {
+    mutating func answerAll(_ index: AppIndex, _ reply: @autoclosure () -> Answer, where isMeant: (Waiter) -> Bool) {
         // Most of the time no client waits: then the answer is not made, and an empty array keeps its memory.
         guard apps[index].waiters.contains(where: isMeant) else { return }
         let (waiters, reply) = (apps[index].waiters, reply())
@@ -94,7 +94,7 @@ extension LifecycleCore {
     }
 
     /// Answers clients that waited for the state which the app is in now.
-    mutating func answerWaiters(_ index: Int) {
+    mutating func answerWaiters(_ index: AppIndex) {
         if apps[index].waiters.isEmpty { return }
         let state = apps[index].state
         switch apps[index].phase {
@@ -110,7 +110,7 @@ extension LifecycleCore {
     // MARK: What comes next (L5)
 
     /// Replaces the request that is carried out after the transition which is under way. Traps if none is.
-    mutating func setPending(_ index: Int, _ pending: PendingRequest) {
+    mutating func setPending(_ index: AppIndex, _ pending: PendingRequest) {
         guard var execution = apps[index].execution else {
             preconditionFailure("no transition is under way in \(apps[index].phase)")
         }
@@ -120,7 +120,7 @@ extension LifecycleCore {
 
     /// Sets the launch that follows the end which is under way; `nil`: none does, not even a relaunch. Traps if the app is
     /// not ending.
-    mutating func setNext(_ index: Int, _ next: Launch?) {
+    mutating func setNext(_ index: AppIndex, _ next: Launch?) {
         if case .terminating(var terminating)? = apps[index].execution {
             terminating.next = next
             update(index, .terminating(terminating))
@@ -135,20 +135,21 @@ extension LifecycleCore {
     }
 
     /// The launch that follows the end which is under way.
-    private func nextLaunch(_ index: Int) -> Launch? {
+    private func nextLaunch(_ index: AppIndex) -> Launch? {
         if case .terminating(let terminating)? = apps[index].execution { return terminating.next }
         return apps[index].ending?.next
     }
 
     /// A launch for after the end which is under way, with the variables of one that was requested before if it has none.
-    private func withEnvironment(_ launch: Launch, _ index: Int) -> Launch {
+    private func withEnvironment(_ launch: Launch, _ index: AppIndex) -> Launch {
         var launch = launch
         if launch.environment.isEmpty { launch.environment = nextLaunch(index)?.environment ?? [] }
         return launch
     }
 
     /// Wakes an app after the end which is under way. A launch into the foreground that was requested before stays.
-    mutating func wakeAfterEnd(_ index: Int, _ launch: Launch, _ wake: PendingWake, _ notification: Notification?) {
+    mutating func wakeAfterEnd(_ index: AppIndex, _ launch: Launch, _ wake: PendingWake, _ notification: Notification?)
+    {
         if let notification { apps[index].notifications.fileForNext(notification) }
         apps[index].wakes.addForNext(wake)
         guard let next = nextLaunch(index) else { return setNext(index, launch) }
@@ -161,14 +162,14 @@ extension LifecycleCore {
     }
 
     /// A request wants the app to run: its end is no longer wanted.
-    private mutating func withdrawTermination(_ index: Int) {
+    private mutating func withdrawTermination(_ index: AppIndex) {
         guard apps[index].phase != .notRunning, storage(index).run.isTerminationRequested else { return }
         self[run: index].isTerminationRequested = false
     }
 
     // MARK: Launch and activate
 
-    private mutating func launchRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
+    private mutating func launchRequested(_ request: RequestID, _ index: AppIndex, _ launch: Launch, _ now: Instant) {
         // Variables reach only the process that is launched with them.
         if !launch.environment.isEmpty, hasProcessThatStays(index) { return answer(request, .refused(.running)) }
         var launch = launch
@@ -186,7 +187,7 @@ extension LifecycleCore {
     }
 
     private mutating func launchInBackgroundRequested(
-        _ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant
+        _ request: RequestID, _ index: AppIndex, _ launch: Launch, _ now: Instant
     ) {
         switch apps[index].phase {
         case .notRunning:
@@ -212,7 +213,7 @@ extension LifecycleCore {
     }
 
     mutating func activateRequested(
-        _ request: RequestID, _ index: Int, _ launch: Launch, scene: SceneID? = nil, _ now: Instant
+        _ request: RequestID, _ index: AppIndex, _ launch: Launch, scene: SceneID? = nil, _ now: Instant
     ) {
         let phase = apps[index].phase
         if phase == .notRunning, let refusal = refusal(of: launch, index, now) {
@@ -243,7 +244,7 @@ extension LifecycleCore {
 
     /// Its clients can reach a worker without it; this is for a user who wants to see it run.
     private mutating func wakeWorkerRequested(
-        _ request: RequestID, _ index: Int, isUnrequested: Bool, _ now: Instant
+        _ request: RequestID, _ index: AppIndex, isUnrequested: Bool, _ now: Instant
     ) {
         let launch = Launch(state: .background, reason: .user, isUnrequested: isUnrequested)
         switch apps[index].phase {
@@ -259,11 +260,11 @@ extension LifecycleCore {
         }
     }
 
-    private func hasProcessThatStays(_ index: Int) -> Bool {
+    private func hasProcessThatStays(_ index: AppIndex) -> Bool {
         apps[index].phase != .notRunning && !isEnding(index)
     }
 
-    private func isEnding(_ index: Int) -> Bool {
+    private func isEnding(_ index: AppIndex) -> Bool {
         switch apps[index].phase {
         case .terminating, .ending: true
         case .notRunning, .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
@@ -273,7 +274,7 @@ extension LifecycleCore {
 
     // MARK: Background
 
-    mutating func backgroundRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+    mutating func backgroundRequested(_ request: RequestID, _ index: AppIndex, _ now: Instant) {
         switch apps[index].phase {
         case .notRunning:
             guard apps[index].queuedLaunch != nil else { return answer(request, .refused(.notRunning)) }
@@ -294,7 +295,7 @@ extension LifecycleCore {
 
     // MARK: Interruptions (L13)
 
-    private mutating func interruptRequested(_ request: RequestID, _ index: Int, isTied: Bool, _ now: Instant) {
+    private mutating func interruptRequested(_ request: RequestID, _ index: AppIndex, isTied: Bool, _ now: Instant) {
         guard apps[index].phase != .notRunning else { return answer(request, .refused(.notRunning)) }
         guard isInFront(index), !isEnding(index) else { return answer(request, .refused(.notInForeground)) }
         guard self[run: index].interruptions < Self.maximumInterruptions else {
@@ -309,7 +310,7 @@ extension LifecycleCore {
     }
 
     /// The requester of an interruption has disconnected.
-    private mutating func endTiedInterruption(_ index: Int, of request: RequestID, _ now: Instant) {
+    private mutating func endTiedInterruption(_ index: AppIndex, of request: RequestID, _ now: Instant) {
         guard apps[index].phase != .notRunning,
             let position = self[run: index].tiedInterruptions.firstIndex(of: request)
         else { return }
@@ -319,7 +320,7 @@ extension LifecycleCore {
     }
 
     /// All interruptions of a run are over: it has left the foreground, or ended.
-    mutating func dropInterruptions(_ index: Int) {
+    mutating func dropInterruptions(_ index: AppIndex) {
         // There are no tied ones without it.
         guard storage(index).run.interruptions > 0 else { return }
         for request in storage(index).run.tiedInterruptions { requests[request.number] = nil }
@@ -327,7 +328,7 @@ extension LifecycleCore {
         self[run: index].interruptions = 0
     }
 
-    private mutating func endInterruptionRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+    private mutating func endInterruptionRequested(_ request: RequestID, _ index: AppIndex, _ now: Instant) {
         guard apps[index].phase != .notRunning else { return answer(request, .refused(.notRunning)) }
         guard self[run: index].interruptions > 0, !isEnding(index) else {
             return answer(request, .refused(.notInterrupted))
@@ -346,7 +347,7 @@ extension LifecycleCore {
 
     /// For a push, or a launch for a reason that is not a user's.
     private mutating func wakeRequested(
-        _ request: RequestID, _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
+        _ request: RequestID, _ index: AppIndex, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) {
         let outcome = wakeOrLaunch(index, launch, notification, now)
         if case .refused(let refusal) = outcome {
@@ -363,7 +364,7 @@ extension LifecycleCore {
 
     /// L30.
     private mutating func pushRequested(
-        _ request: RequestID, _ index: Int, _ payload: String, isUnrequested: Bool, _ now: Instant
+        _ request: RequestID, _ index: AppIndex, _ payload: String, isUnrequested: Bool, _ now: Instant
     ) {
         guard apps[index].policy.backgroundModes.contains(.push) else {
             return answer(request, .refused(.modeNotDeclared("push")))
@@ -374,7 +375,7 @@ extension LifecycleCore {
 
     // MARK: Ends
 
-    private mutating func terminateRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+    private mutating func terminateRequested(_ request: RequestID, _ index: AppIndex, _ now: Instant) {
         switch apps[index].life {
         case .notRunning(let notRunning):
             guard notRunning.isToLaunch else { return answer(request, .refused(.notRunning)) }
@@ -403,7 +404,7 @@ extension LifecycleCore {
     }
 
     /// L42.
-    private mutating func removeRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+    private mutating func removeRequested(_ request: RequestID, _ index: AppIndex, _ now: Instant) {
         sentAway(index)
         apps[index].isToRemove = apps[index].policy.isTransient
         effects.append(.dropRestorationState(apps[index].id, .everything))

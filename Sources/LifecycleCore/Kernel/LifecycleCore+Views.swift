@@ -25,7 +25,7 @@ extension LifecycleCore {
 
     /// Apps in the foreground or on their way there, the one activated longest ago first.
     package var foregroundApps: [AppID] {
-        var indices: Set<Int> = []
+        var indices: Set<AppIndex> = []
         let last = foregroundSlots.reversed().filter { indices.insert($0.app).inserted }
         return last.reversed().map { apps[$0.app].id }
     }
@@ -104,7 +104,7 @@ extension LifecycleCore {
         return view
     }
 
-    private func addTraffic(to view: inout AppView, _ app: App, _ index: Int, _ now: Instant) {
+    private func addTraffic(to view: inout AppView, _ app: App, _ index: AppIndex, _ now: Instant) {
         view.ownScenes = sceneViews(app)
         guard let run = app.run else { return }
         view.shownModes = run.shownModes

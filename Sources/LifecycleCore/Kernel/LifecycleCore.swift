@@ -3,13 +3,13 @@
 /// An `Event` goes in; a method for each kind of event decides by the state of the app (`ProcessLife`, `Execution`); the
 /// `Effect`s come out in order, from the one exit of `handle`.
 package struct LifecycleCore: Hashable, Sendable {
-    var apps: [App] = []
-    /// Indices in `apps` that are free.
-    var freeIndices: [Int] = []
-    var indices: [AppID: Int] = [:]
-    /// The index of the app of each run. Only an app whose life holds that run is in here.
+    var apps = AppTable()
+    /// Places in `apps` that are empty.
+    var freeIndices: [AppIndex] = []
+    var indices: [AppID: AppIndex] = [:]
+    /// The app of each run. Only an app whose life holds that run is in here.
     var runs = NumberTable()
-    /// The index of the app at which each request waits.
+    /// The app at which each request waits.
     var requests = NumberTable()
     @Boxed var manager = ManagerPolicy()
     /// The apps in the foreground or on the way there, the one activated longest ago first (L12).
@@ -28,7 +28,7 @@ package struct LifecycleCore: Hashable, Sendable {
     var returnQueue = IndexedHeap<ReturnRank>()
     @Boxed var returns = Returns()
     /// The index of the home app (L49). It follows from the manifests.
-    var home: Int?
+    var home: AppIndex?
     var admission = Admission()
     @Boxed var memoryState = MemoryState()
     var absence = Absence()
@@ -50,7 +50,7 @@ package struct LifecycleCore: Hashable, Sendable {
         /// What `handle` is about to return.
         var effects: [Effect] = []
         /// Indices of apps whose timer, rank and waiters may have changed in this event.
-        var touched: [Int] = []
+        var touched: [AppIndex] = []
         /// How many these were at the end of the last event.
         var touchedCount = 0
         var invariants = InvariantLog()
@@ -67,7 +67,7 @@ package struct LifecycleCore: Hashable, Sendable {
         _read { yield scratch.invariants }
         _modify { yield &scratch.invariants }
     }
-    var touched: [Int] {
+    var touched: [AppIndex] {
         _read { yield scratch.touched }
         _modify { yield &scratch.touched }
     }
@@ -151,7 +151,7 @@ package struct LifecycleCore: Hashable, Sendable {
     }
 
     /// Events of a run that is not over.
-    private mutating func dispatch(_ event: RunEvent, _ index: Int, _ now: Instant) {
+    private mutating func dispatch(_ event: RunEvent, _ index: AppIndex, _ now: Instant) {
         switch event {
         case .spawned(let pid): self[run: index].pid = pid
         case .executed: executed(index, now)
@@ -248,7 +248,7 @@ package struct LifecycleCore: Hashable, Sendable {
     }
 
     /// Brings an app's timer, ranks and waiters up to date.
-    mutating func refresh(_ index: Int) {
+    mutating func refresh(_ index: AppIndex) {
         let ranks = ranks(index)
         followOOMClass(index, ranks.jetsam)
         if !apps[index].isRemoved { followWake(index) }
@@ -266,7 +266,7 @@ package struct LifecycleCore: Hashable, Sendable {
 
     /// As they follow from the app's state.
     @inline(__always)
-    func ranks(_ index: Int) -> Ranks {
+    func ranks(_ index: AppIndex) -> Ranks {
         if apps[index].isRemoved { return Ranks() }
         var ranks = Ranks(timer: nextTimer(index)?.at)
         switch apps[index].life {
@@ -279,14 +279,14 @@ package struct LifecycleCore: Hashable, Sendable {
         return ranks
     }
 
-    mutating func enter(_ index: Int, _ ranks: Ranks) {
+    mutating func enter(_ index: AppIndex, _ ranks: Ranks) {
         timers.set(index, to: ranks.timer)
         jetsam.set(index, to: ranks.jetsam)
         launchQueue.set(index, to: ranks.launch)
         returnQueue.set(index, to: ranks.comeback)
     }
 
-    mutating func touch(_ index: Int) {
+    mutating func touch(_ index: AppIndex) {
         if apps[index].isTouched { return }
         apps[index].isTouched = true
         touched.append(index)
@@ -302,7 +302,7 @@ package struct LifecycleCore: Hashable, Sendable {
 extension LifecycleCore {
     /// The run of an app that has a process. Traps where there is none: every caller came here through `runs`, or through a
     /// phase that has a run.
-    subscript(run index: Int) -> Run {
+    subscript(run index: AppIndex) -> Run {
         @inline(__always) _read { yield storage(index).run }
         _modify {
             let storage = apps[index].ownRunStorage()
@@ -312,13 +312,13 @@ extension LifecycleCore {
 
     /// The storage of that run, which is only read.
     @inline(__always)
-    func storage(_ index: Int) -> RunStorage {
+    func storage(_ index: AppIndex) -> RunStorage {
         guard let storage = apps[index].sharedRunStorage else { preconditionFailure("the app has no run") }
         return storage
     }
 
     /// Replaces what a run does without changing its phase: a detail is another one now.
-    mutating func update(_ index: Int, _ execution: Execution) {
+    mutating func update(_ index: AppIndex, _ execution: Execution) {
         let phase = apps[index].phase
         guard phase == execution.phase, case .running(var running) = apps[index].takeLife() else {
             preconditionFailure("\(apps[index].id): \(execution.phase) in \(phase)")
@@ -328,7 +328,7 @@ extension LifecycleCore {
     }
 
     /// Changes what the run of an app does.
-    mutating func change(_ index: Int, to execution: Execution, _ reason: StateReason, _ now: Instant) {
+    mutating func change(_ index: AppIndex, to execution: Execution, _ reason: StateReason, _ now: Instant) {
         let before = Summary(apps[index].life)
         guard case .running(var running) = apps[index].takeLife() else {
             preconditionFailure("\(apps[index].id): \(execution.phase) after \(before.phase)")
@@ -350,14 +350,14 @@ extension LifecycleCore {
     }
 
     /// Changes whether an app has a process.
-    mutating func change(_ index: Int, to life: ProcessLife, _ reason: StateReason, _ now: Instant) {
+    mutating func change(_ index: AppIndex, to life: ProcessLife, _ reason: StateReason, _ now: Instant) {
         invariant(!(apps[index].execution?.isWatched ?? false), "a watched app ends", index)
         enter(index, life, Summary(apps[index].life), reason, now)
     }
 
     /// Every change of phase goes through here. Traps if the new phase must not follow the old one.
     private mutating func enter(
-        _ index: Int, _ life: ProcessLife, _ before: Summary, _ reason: StateReason, _ now: Instant
+        _ index: AppIndex, _ life: ProcessLife, _ before: Summary, _ reason: StateReason, _ now: Instant
     ) {
         let after = Summary(life)
         precondition(

@@ -1,9 +1,9 @@
-/// A dictionary from numbers that count up to indices. It is faster than `Dictionary`, because such numbers need no hash
+/// A dictionary from numbers that count up to apps. It is faster than `Dictionary`, because such numbers need no hash
 /// function that withstands chosen keys: the core numbers runs, and the daemon numbers requests.
 struct NumberTable: Hashable, Sendable {
     private struct Entry: Hashable, Sendable {
         var number: UInt64
-        /// -1: the entry is free.
+        /// Of the app; -1: the entry is free.
         var index: Int
     }
     /// A power of two of entries, at most half of them used. An entry stands at the first free position from its hash on.
@@ -13,7 +13,7 @@ struct NumberTable: Hashable, Sendable {
     private static let free = Entry(number: 0, index: -1)
 
     static func == (a: Self, b: Self) -> Bool {
-        a.count == b.count && a.entries.allSatisfy { $0.index < 0 || b[$0.number] == $0.index }
+        a.count == b.count && a.entries.allSatisfy { $0.index < 0 || b[$0.number]?.number == $0.index }
     }
 
     func hash(into hasher: inout Hasher) { hasher.combine(count) }
@@ -21,19 +21,19 @@ struct NumberTable: Hashable, Sendable {
     /// The numbers, in ascending order.
     var numbers: [UInt64] { entries.filter { $0.index >= 0 }.map(\.number).sorted() }
 
-    /// The index of a number. Setting `nil` removes the number.
-    subscript(number: UInt64) -> Int? {
+    /// The app of a number. Setting `nil` removes the number.
+    subscript(number: UInt64) -> AppIndex? {
         get {
             guard count > 0 else { return nil }
             let entry = entries[position(of: number)]
-            return entry.index < 0 ? nil : entry.index
+            return entry.index < 0 ? nil : AppIndex(entry.index)
         }
         set {
             guard let newValue else { return remove(number) }
             if 2 * (count + 1) > entries.count { grow() }
             let position = position(of: number)
             if entries[position].index < 0 { count += 1 }
-            entries[position] = Entry(number: number, index: newValue)
+            entries[position] = Entry(number: number, index: newValue.number)
         }
     }
 

@@ -14,7 +14,7 @@ extension LifecycleCore {
     static let automaticLaunchDelay = Duration.seconds(300)
 
     /// Launches an app, or lets the launch wait for a slot. A launch that waits already is joined.
-    mutating func launch(_ index: Int, _ launch: Launch, isRequested: Bool, _ now: Instant) {
+    mutating func launch(_ index: AppIndex, _ launch: Launch, isRequested: Bool, _ now: Instant) {
         let isAllowed =
             isRequested || launch.reason != .relaunch || apps[index].postponedUntil.map { $0 <= now } ?? true
         invariant(isAllowed, "an app that ended early is relaunched before its time", index)
@@ -22,7 +22,7 @@ extension LifecycleCore {
         self.launch(index, QueuedLaunch(launch: launch, wake: wake, since: now, isRequested: isRequested), now)
     }
 
-    mutating func launch(_ index: Int, _ launch: QueuedLaunch, _ now: Instant) {
+    mutating func launch(_ index: AppIndex, _ launch: QueuedLaunch, _ now: Instant) {
         var queued = launch
         if let earlier = apps[index].queuedLaunch {
             queued.join(earlier)
@@ -43,7 +43,7 @@ extension LifecycleCore {
     var hasLaunchSlot: Bool { admission.slots.count < manager.launchesAtOnce ?? .max }
 
     /// The key of an app's launch among those that wait; `nil`: it has none.
-    func launchRank(_ index: Int) -> Instant? {
+    func launchRank(_ index: AppIndex) -> Instant? {
         apps[index].queuedLaunch.map { $0.isRequested ? $0.since : $0.since + Self.automaticLaunchDelay }
     }
 
@@ -58,7 +58,7 @@ extension LifecycleCore {
     }
 
     /// The app will not be launched after all: answers all clients that wait for it.
-    mutating func cancelQueuedLaunch(_ index: Int) {
+    mutating func cancelQueuedLaunch(_ index: AppIndex) {
         guard apps[index].queuedLaunch != nil else { return }
         apps[index].life = .notRunning(NotRunning())
         resetDeliveries(index)
@@ -93,7 +93,7 @@ extension LifecycleCore {
 
     /// What comes before the program is executed is the work of the daemon and the kernel. On a busy machine it takes longer than
     /// `shortestLaunchCheck`.
-    mutating func slotExecuted(_ index: Int, _ now: Instant) {
+    mutating func slotExecuted(_ index: AppIndex, _ now: Instant) {
         let run = self[run: index].id
         guard let position = admission.slots.firstIndex(where: { $0.run == run }) else { return }
         admission.slots[position].measuredAt = now
@@ -103,7 +103,7 @@ extension LifecycleCore {
 
     /// A launch that has used less than half of the time since it was measured last does not compute: it waits for the
     /// network, a disk or another app, and others can be launched meanwhile.
-    mutating func slotMeasured(_ index: Int, _ activity: RunActivity, _ now: Instant) {
+    mutating func slotMeasured(_ index: AppIndex, _ activity: RunActivity, _ now: Instant) {
         let run = self[run: index].id
         guard let position = admission.slots.firstIndex(where: { $0.run == run }) else { return }
         let slot = admission.slots[position]

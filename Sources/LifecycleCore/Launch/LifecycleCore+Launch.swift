@@ -9,7 +9,7 @@ extension LifecycleCore {
 
     /// An explicit launch by the user ends the postponement of automatic launches (L11). A launch for a wake is not a
     /// user's, whatever state it launches into, nor is one that an app asks for.
-    mutating func launchOnRequest(_ index: Int, _ launch: Launch, _ now: Instant) {
+    mutating func launchOnRequest(_ index: AppIndex, _ launch: Launch, _ now: Instant) {
         if !launch.reason.wakes, !launch.isUnrequested {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
@@ -19,7 +19,7 @@ extension LifecycleCore {
     }
 
     /// Why an app is not launched now (L11, L53); `nil`: it is.
-    func refusal(of launch: Launch, _ index: Int, _ now: Instant) -> Refusal? {
+    func refusal(of launch: Launch, _ index: AppIndex, _ now: Instant) -> Refusal? {
         if launch.reason.wakes || launch.isUnrequested, let until = apps[index].postponedUntil, until > now {
             return .launchPostponed(by: until - now)
         }
@@ -27,7 +27,7 @@ extension LifecycleCore {
     }
 
     /// Creates the process of a launch that was admitted.
-    mutating func beginLaunch(_ index: Int, _ queued: QueuedLaunch, _ now: Instant) {
+    mutating func beginLaunch(_ index: AppIndex, _ queued: QueuedLaunch, _ now: Instant) {
         var launch = queued.launch
         launch.isFirst = apps[index].launches == 0
         // The manifest may have made it a worker since the launch was planned.
@@ -52,7 +52,7 @@ extension LifecycleCore {
         memoryState.checkSoon(now)
     }
 
-    mutating func executed(_ index: Int, _ now: Instant) {
+    mutating func executed(_ index: AppIndex, _ now: Instant) {
         // L9: counted here and not before, because a launch that fails in `execve` was no launch of the program.
         let isNew = !self[run: index].isExecuted
         if isNew {
@@ -72,7 +72,7 @@ extension LifecycleCore {
     }
 
     /// L4: counts only once in a process.
-    mutating func becameReady(_ index: Int, _ now: Instant) {
+    mutating func becameReady(_ index: AppIndex, _ now: Instant) {
         guard case .launching(let launching)? = apps[index].execution else { return }
         metTransitionDeadline(index, now)
         apps[index].sockets.wait = nil
@@ -92,7 +92,7 @@ extension LifecycleCore {
     }
 
     /// No program runs, whatever the app was taken to do meanwhile, and whatever was about to end it.
-    mutating func spawnFailed(_ index: Int, _ problem: SpawnProblem, _ now: Instant) {
+    mutating func spawnFailed(_ index: AppIndex, _ problem: SpawnProblem, _ now: Instant) {
         let explanation = "Could not be launched: \(problem.sentence)."
         let exit = MainExit(status: .exited(problem.exitStatus), cpu: .zero, peak: 0)
         // Nothing of the run is left, its watch included.

@@ -12,7 +12,7 @@ extension LifecycleCore {
     static let startUpIdleTime = Duration.seconds(6)
 
     /// The program is executed.
-    mutating func beginStartUp(_ index: Int, _ readiness: AppPolicy.Readiness, _ now: Instant) {
+    mutating func beginStartUp(_ index: AppIndex, _ readiness: AppPolicy.Readiness, _ now: Instant) {
         let time = apps[index].policy.startUpTime
         switch readiness {
         case .executed where time != .zero, .listening:
@@ -24,7 +24,7 @@ extension LifecycleCore {
     }
 
     /// When something is due for the start-up of an app, as long as it keeps the app from being suspended.
-    func startUpDue(_ index: Int, _ stored: RunStorage) -> Instant? {
+    func startUpDue(_ index: AppIndex, _ stored: RunStorage) -> Instant? {
         guard let startUp = stored.run.startUp else { return nil }
         switch apps[index].phase {
         case .launching: return isAwaitingListener(index) ? startUp.checkAt : nil
@@ -34,11 +34,11 @@ extension LifecycleCore {
     }
 
     /// Whether the app is ready when it listens.
-    func isAwaitingListener(_ index: Int) -> Bool {
+    func isAwaitingListener(_ index: AppIndex) -> Bool {
         if case .launching(let launching)? = apps[index].execution { launching.readiness == .listening } else { false }
     }
 
-    mutating func checkStartUp(_ index: Int, _ now: Instant) {
+    mutating func checkStartUp(_ index: AppIndex, _ now: Instant) {
         guard var startUp = self[run: index].startUp else { return }
         if !isAwaitingListener(index), let end = startUp.end, end <= now { return endStartUp(index, now) }
         let age = now - startUp.began
@@ -48,7 +48,7 @@ extension LifecycleCore {
         effects.append(.measureActivity(self[run: index].id, listeners: true))
     }
 
-    mutating func startUpMeasured(_ index: Int, _ activity: RunActivity, _ now: Instant) {
+    mutating func startUpMeasured(_ index: AppIndex, _ activity: RunActivity, _ now: Instant) {
         guard var startUp = self[run: index].startUp, let listens = activity.listens else { return }
         if listens {
             let isAwaited = isAwaitingListener(index)
@@ -65,7 +65,7 @@ extension LifecycleCore {
         if !isAwaitingListener(index), now - startUp.activeAt >= Self.startUpIdleTime { endStartUp(index, now) }
     }
 
-    mutating func endStartUp(_ index: Int, _ now: Instant) {
+    mutating func endStartUp(_ index: AppIndex, _ now: Instant) {
         guard self[run: index].startUp != nil else { return }
         self[run: index].startUp = nil
         assertionEnded(index, now)

@@ -33,7 +33,7 @@ struct JetsamCredit: Hashable, Sendable {
 
 extension LifecycleCore {
     /// Each change of phase. Uses are counted only while the order is `balanced`: with another order no app has a credit.
-    mutating func updateCredit(_ index: Int, from before: Summary, to after: Summary, _ reason: StateReason) {
+    mutating func updateCredit(_ index: AppIndex, from before: Summary, to after: Summary, _ reason: StateReason) {
         guard manager.jetsamOrder == .balanced, before.phase != after.phase else { return }
         switch after.phase {
         case .launching: apps[index].credit.countUse(isLaunch: true, at: jetsamLevel)
@@ -46,7 +46,7 @@ extension LifecycleCore {
 
     /// A victim has the least credit. It keeps the level until it is used again, so that the level is always the largest one
     /// of all apps: it need not be saved.
-    private mutating func raiseJetsamLevel(_ victim: Int) {
+    private mutating func raiseJetsamLevel(_ victim: AppIndex) {
         let credit = apps[victim].credit.credit(of: self[run: victim].memory)
         jetsamLevel = max(jetsamLevel, credit)
         apps[victim].credit.level = jetsamLevel

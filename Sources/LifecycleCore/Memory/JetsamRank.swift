@@ -26,11 +26,11 @@ struct JetsamRank: Comparable, Hashable, Sendable {
 
 extension LifecycleCore {
     /// `nil`: there is nothing to kill, the run is ending already, or others depend on the app (`Essential=`).
-    func jetsamRank(_ index: Int) -> JetsamRank? {
+    func jetsamRank(_ index: AppIndex) -> JetsamRank? {
         if case .running(let running) = apps[index].life { jetsamRank(index, running) } else { nil }
     }
 
-    func jetsamRank(_ index: Int, _ running: Running) -> JetsamRank? {
+    func jetsamRank(_ index: AppIndex, _ running: Running) -> JetsamRank? {
         if apps[index].policy.isEssential { return nil }
         let group = jetsamClass(index, running.execution)
         let memory = running.sharedStorage.run.memory
@@ -46,7 +46,7 @@ extension LifecycleCore {
     }
 
     /// An app on its way to the foreground ranks with the inactive ones, one that is terminating with those in the background.
-    private func jetsamClass(_ index: Int, _ execution: Execution) -> JetsamRank.Class {
+    private func jetsamClass(_ index: AppIndex, _ execution: Execution) -> JetsamRank.Class {
         switch execution {
         case .suspended: .suspended
         case .terminating: .background

@@ -39,7 +39,7 @@ extension LifecycleCore {
         guard certainOfBudget <= budget, memoryState.counted.excess(over: endingBytes) > warningThreshold(budget) else {
             return
         }
-        var most: (index: Int, uncertainty: UInt64)?
+        var most: (index: AppIndex, uncertainty: UInt64)?
         for index in apps.indices {
             guard case .running(let running) = apps[index].life else { continue }
             let size = running.sharedStorage.run.size
@@ -78,8 +78,8 @@ extension LifecycleCore {
     }
 
     /// The first app in L38's order that has, or may have, more than the budget, and what all of those have at least.
-    private func appsInExcess(_ budget: UInt64) -> (first: Int, sum: UInt64)? {
-        var first: (index: Int, rank: JetsamRank)?
+    private func appsInExcess(_ budget: UInt64) -> (first: AppIndex, sum: UInt64)? {
+        var first: (index: AppIndex, rank: JetsamRank)?
         var sum: UInt64 = 0
         for index in apps.indices {
             guard let stored = apps[index].sharedRunStorage, stored.run.memory > budget,
@@ -92,14 +92,14 @@ extension LifecycleCore {
     }
 
     /// The victim, then the others in L38's order.
-    func candidates(first index: Int) -> [Receipt.Candidate] {
+    func candidates(first index: AppIndex) -> [Receipt.Candidate] {
         let victim = Receipt.Candidate(
             app: apps[index].id, state: apps[index].state, memory: self[run: index].memory)
         return Array(([victim] + candidates.filter { $0.app != victim.app }).prefix(Receipt.maximumCandidates))
     }
 
     /// When the app is killed if it has not become smaller. At first it is warned, if it has not received the last warning.
-    private mutating func excessDue(_ index: Int, _ now: Instant) -> Instant {
+    private mutating func excessDue(_ index: AppIndex, _ now: Instant) -> Instant {
         let run = self[run: index].id
         if let excess = memoryState.excess, excess.run == run { return excess.since + Self.excessTime }
         memoryState.excess = MemoryExcess(run: run, since: now)

@@ -19,7 +19,7 @@ extension LifecycleCore {
     // MARK: What is on its way
 
     /// The end of a run begins: its memory will be available.
-    mutating func expectMemory(_ index: Int, _ now: Instant) {
+    mutating func expectMemory(_ index: AppIndex, _ now: Instant) {
         dropAwaitedSize(self[run: index].id)
         setSize(index, SizeRecord(estimate: self[run: index].memory))
         let bytes = self[run: index].memory
@@ -117,7 +117,7 @@ extension LifecycleCore {
         if bytes == 0 { return }
         refreshRanks()
         var (missing, excess) = (bytes, excess)
-        var victims: [Int] = []
+        var victims: [AppIndex] = []
         for index in jetsam.smallest(Self.victimsAtOnce + 1) where self[run: index].memory <= largest {
             guard missing > 0 || excess > 0, victims.count < Self.victimsAtOnce, let rank = jetsam.key(of: index),
                 rank.group < limit
@@ -138,7 +138,7 @@ extension LifecycleCore {
     }
 
     /// Measures the sizes that are in doubt. Returns whether there is one.
-    private mutating func measureSizes(_ finalists: [Int]) -> Bool {
+    private mutating func measureSizes(_ finalists: [AppIndex]) -> Bool {
         var isAwaited = false
         for index in finalists where self[run: index].size.isInDoubt {
             measureSize(index)
@@ -268,7 +268,7 @@ extension LifecycleCore {
     }
 
     /// L40: a frozen app, or one that is about to be frozen, cannot receive a notice.
-    private func canTerminate(_ index: Int) -> Bool {
+    private func canTerminate(_ index: AppIndex) -> Bool {
         switch apps[index].phase {
         case .launching, .foreground, .enteringBackground, .background, .waking: true
         case .notRunning, .suspending, .suspended, .terminating, .ending: false

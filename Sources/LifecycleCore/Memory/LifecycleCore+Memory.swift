@@ -49,7 +49,7 @@ extension LifecycleCore {
 
     /// The size of a suspended app was measured at the freeze, exactly if it matters. It changes when its pages are swapped,
     /// so a size counts that was measured while it was suspended.
-    private func mayRecordSize(_ index: Int, _ since: Instant?) -> Bool {
+    private func mayRecordSize(_ index: AppIndex, _ since: Instant?) -> Bool {
         switch apps[index].phase {
         case .launching, .foreground, .enteringBackground, .background, .waking, .terminating: true
         case .suspended: since.map { apps[index].since < $0 } ?? false
@@ -220,7 +220,7 @@ extension LifecycleCore {
     }
 
     /// Warns one app of level `critical`. The next warning of all apps is not for 25 s, so that it gets no second one in that time.
-    mutating func warn(only index: Int, _ now: Instant) {
+    mutating func warn(only index: AppIndex, _ now: Instant) {
         guard runningApps().contains(index) else { return }
         memoryState.lastCriticalWarning = now
         endIdleHint(index)
@@ -228,7 +228,7 @@ extension LifecycleCore {
     }
 
     /// Suspended apps are not woken for a warning: it is delivered when they run again (L31).
-    private mutating func fileWarning(_ index: Int, _ level: MemoryLevel) {
+    private mutating func fileWarning(_ index: AppIndex, _ level: MemoryLevel) {
         switch apps[index].phase {
         case .suspending, .suspended:
             let name = level == .critical ? "critical" : "warning"
@@ -239,9 +239,9 @@ extension LifecycleCore {
     }
 
     /// The lowest priority first, then the largest.
-    private func runningApps() -> [Int] {
+    private func runningApps() -> [AppIndex] {
         // The keys come first: a closure that refers to the core copies it at each comparison.
-        var running: [(priority: Int, memory: UInt64, index: Int)] = []
+        var running: [(priority: Int, memory: UInt64, index: AppIndex)] = []
         for index in apps.indices {
             switch apps[index].phase {
             case .foreground, .enteringBackground, .background:

@@ -17,7 +17,7 @@ extension LifecycleCore {
 
     /// Whether the app runs whenever it can, and so comes back after jetsam: `Relaunch=always`, `LaunchAtStart=`, the
     /// home app, and workers (L49). `Relaunch=on-failure` is not enough: to be killed for memory is no failure of the app.
-    func isToRun(_ index: Int) -> Bool {
+    func isToRun(_ index: AppIndex) -> Bool {
         let policy = apps[index].policy
         return apps[index].isRegistered
             && (policy.relaunch == .always || policy.launchAtStart != nil || policy.role == .worker || index == home)
@@ -27,12 +27,14 @@ extension LifecycleCore {
 
     /// Whether the run was ended to free memory by the kernel's OOM killer, and the app is one that is to run. For other apps such a
     /// kill is a failure, as for systemd.
-    func isTakenByKernel(_ index: Int, _ receipt: Receipt) -> Bool {
+    func isTakenByKernel(_ index: AppIndex, _ receipt: Receipt) -> Bool {
         self[run: index].outOfMemory == .machine && receipt.namespace == .jetsam && isToRun(index)
     }
 
     /// The state into which an app comes back after jetsam has ended it; `nil`: it does not come back.
-    mutating func stateAfterJetsam(_ index: Int, _ ending: Ending, _ memory: UInt64, _ now: Instant) -> LaunchState? {
+    mutating func stateAfterJetsam(_ index: AppIndex, _ ending: Ending, _ memory: UInt64, _ now: Instant)
+        -> LaunchState?
+    {
         let stored = storage(index)
         // The kernel's OOM killer may come before the daemon's SIGKILL.
         let isUnloaded = ending.termination == .unloaded || ending.cause == .unloaded
@@ -45,7 +47,7 @@ extension LifecycleCore {
     }
 
     /// No process of a run that jetsam ended is left. A return that was too early is postponed (L11).
-    mutating func beginReturn(_ index: Int, _ state: LaunchState, _ now: Instant) {
+    mutating func beginReturn(_ index: AppIndex, _ state: LaunchState, _ now: Instant) {
         let failures = apps[index].returnFailures
         let wait = failures > 0 ? postponement(after: failures) : .zero
         let at = max(now + wait, apps[index].postponedUntil ?? now)
@@ -56,20 +58,20 @@ extension LifecycleCore {
 
     /// Before this instant a relaunch is postponed for early ends, or for returns that were too early (L11); `nil`: it is not.
     @inline(__always)
-    func earliestRelaunch(_ index: Int) -> Instant? {
+    func earliestRelaunch(_ index: AppIndex) -> Instant? {
         guard apps[index].isTaken, apps[index].returnFailures > 0 else { return apps[index].postponedUntil }
         guard case .notRunning(let notRunning) = apps[index].life else { return nil }
         return notRunning.relaunch?.at
     }
 
-    mutating func awaitMemory(_ index: Int, _ state: LaunchState, _ now: Instant) {
+    mutating func awaitMemory(_ index: AppIndex, _ state: LaunchState, _ now: Instant) {
         touch(index)
         apps[index].life = .notRunning(NotRunning(memoryWait: MemoryWait(since: now, state: state)))
         checkReturnsSoon(now)
     }
 
     /// A manifest was read again: the app may no longer be one that is to run.
-    mutating func reconsiderReturn(_ index: Int) {
+    mutating func reconsiderReturn(_ index: AppIndex) {
         guard apps[index].isTaken, case .notRunning(let notRunning) = apps[index].life, notRunning.queued == nil,
             !isToRun(index)
         else { return }
@@ -78,7 +80,7 @@ extension LifecycleCore {
     }
 
     /// The position of an app among those that wait for space; `nil`: it does not.
-    func returnRank(_ index: Int) -> ReturnRank? {
+    func returnRank(_ index: AppIndex) -> ReturnRank? {
         guard let wait = apps[index].memoryWait else { return nil }
         return ReturnRank(
             isForForeground: wait.state == .foreground || index == home,
@@ -142,7 +144,7 @@ extension LifecycleCore {
     static let returnPercent: UInt64 = 85
 
     /// Whether there is space for an app beside those that came back and are still growing.
-    private func has(_ space: MemorySpace, for index: Int) -> Bool {
+    private func has(_ space: MemorySpace, for index: AppIndex) -> Bool {
         space.parts.allSatisfy { part in
             let kept = returns.growing.reduce(Int64(0)) { sum, run in
                 guard let other = runs[run.number], other != index else { return sum }
@@ -201,7 +203,7 @@ extension LifecycleCore {
         return hasLaunchSlot && launchQueue.count == 0
     }
 
-    private mutating func reportWait(_ index: Int, _ wait: MemoryWait) {
+    private mutating func reportWait(_ index: AppIndex, _ wait: MemoryWait) {
         guard !wait.isReported else { return }
         var wait = wait
         wait.isReported = true
@@ -211,7 +213,7 @@ extension LifecycleCore {
     }
 
     /// - Returns: whether it is launched. If not, its background time is used up, and it waits for that (L53).
-    private mutating func comeBack(_ index: Int, _ wait: MemoryWait, _ now: Instant) -> Bool {
+    private mutating func comeBack(_ index: AppIndex, _ wait: MemoryWait, _ now: Instant) -> Bool {
         touch(index)
         let run = RunID(nextRun)
         relaunch(index, into: wait.state, now)

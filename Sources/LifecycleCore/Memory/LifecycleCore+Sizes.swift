@@ -4,7 +4,7 @@ extension LifecycleCore {
     static let exactSizeTime = Duration.seconds(60)
 
     /// Records an estimate. `uncertainty`: by how many bytes it may be too large.
-    mutating func estimateSize(_ index: Int, _ bytes: UInt64, _ uncertainty: UInt64) {
+    mutating func estimateSize(_ index: AppIndex, _ bytes: UInt64, _ uncertainty: UInt64) {
         // Most measurements change nothing.
         if storage(index).hasEstimate(bytes, doubt: uncertainty) { return }
         var size = storage(index).run.size
@@ -13,7 +13,7 @@ extension LifecycleCore {
     }
 
     /// Only its rank in the order of jetsam, and whether it is over its limit, follow from the size of a run.
-    mutating func setSize(_ index: Int, _ size: SizeRecord) {
+    mutating func setSize(_ index: AppIndex, _ size: SizeRecord) {
         let bytes = size.bytes
         let stored = apps[index].ownRunStorage()
         let (before, memory) = (stored.run.size.uncertainty, stored.run.memory)
@@ -29,7 +29,7 @@ extension LifecycleCore {
 
     /// Asks for the exact size of a run, unless that is under way. Until it has come, the run is killed for nothing that depends on
     /// it.
-    mutating func measureSize(_ index: Int) {
+    mutating func measureSize(_ index: AppIndex) {
         let run = self[run: index].id
         guard apps[index].execution != nil, !memoryState.awaitedSizes.contains(run) else { return }
         memoryState.awaitedSizes.append(run)
@@ -37,7 +37,7 @@ extension LifecycleCore {
     }
 
     /// `bytes`: the exact size. `estimate`: what the estimate of the same time was.
-    mutating func sizeMeasured(_ index: Int, _ bytes: UInt64, _ estimate: UInt64, _ now: Instant) {
+    mutating func sizeMeasured(_ index: AppIndex, _ bytes: UInt64, _ estimate: UInt64, _ now: Instant) {
         dropAwaitedSize(self[run: index].id)
         guard apps[index].execution != nil else { return }
         var size = self[run: index].size
@@ -54,7 +54,7 @@ extension LifecycleCore {
     }
 
     /// An exact size that counts is measured again from time to time.
-    mutating func renewSize(_ index: Int, _ now: Instant) {
+    mutating func renewSize(_ index: AppIndex, _ now: Instant) {
         guard manager.budget != nil || apps[index].policy.memoryMax != nil else { return }
         if self[run: index].size.isOutdated(now) { measureSize(index) }
     }
@@ -66,7 +66,7 @@ extension LifecycleCore {
 
     /// Kills a running app that is over its limit. If that depends on an estimate, the exact size is measured first. While an app
     /// ends it has no limit.
-    mutating func checkLimit(_ index: Int, _ now: Instant) {
+    mutating func checkLimit(_ index: AppIndex, _ now: Instant) {
         let limit: UInt64?
         switch apps[index].phase {
         case .launching, .foreground, .enteringBackground, .background, .waking: limit = apps[index].policy.memoryMax
@@ -82,19 +82,19 @@ extension LifecycleCore {
     }
 
     /// When a suspended app is killed for its size; `nil`: it is within its limit.
-    func suspendedLimitDue(_ index: Int, _ stored: RunStorage) -> Instant? {
+    func suspendedLimitDue(_ index: AppIndex, _ stored: RunStorage) -> Instant? {
         guard let limit = apps[index].policy.suspendedMemoryMax, stored.run.memory > limit,
             stored.run.size.certain > limit
         else { return nil }
         return apps[index].since + Self.limitGrace
     }
 
-    mutating func suspendedLimitPassed(_ index: Int, _ now: Instant) {
+    mutating func suspendedLimitPassed(_ index: AppIndex, _ now: Instant) {
         guard let limit = apps[index].policy.suspendedMemoryMax else { return }
         killOverLimit(index, limit, now)
     }
 
-    private mutating func killOverLimit(_ index: Int, _ limit: UInt64, _ now: Instant) {
+    private mutating func killOverLimit(_ index: AppIndex, _ limit: UInt64, _ now: Instant) {
         touch(index)
         kill(index, .overMemoryLimit(limit: limit, size: self[run: index].memory), .jetsam, now)
     }

@@ -25,39 +25,39 @@ extension LifecycleCore {
     /// Brings the order of the kernel's OOM killer up to date with the app's class in the order of jetsam (L38). It is derived from
     /// the state, so it is not saved.
     /// - Parameter rank: its position in that order now.
-    mutating func followOOMClass(_ index: Int, _ rank: JetsamRank?) {
+    mutating func followOOMClass(_ index: AppIndex, _ rank: JetsamRank?) {
         guard setOOMClass(index, rank), hasOOMClass(index, rank) else { return }
-        effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
+        effects.append(.setOOMClass(self[run: index].id, oomClasses[index.number]))
     }
 
     /// A new run: the previous one may have ended in the same event.
-    mutating func resetOOMClass(_ index: Int) {
-        if oomClasses.indices.contains(index) { oomClasses[index] = .active }
+    mutating func resetOOMClass(_ index: AppIndex) {
+        if oomClasses.indices.contains(index.number) { oomClasses[index.number] = .active }
     }
 
     /// After a recovery: as `followOOMClass` left it. An app without a process, or whose process is ending, has the class with
     /// which a process starts.
-    mutating func restoreOOMClass(_ index: Int) { setOOMClass(index, jetsamRank(index)) }
+    mutating func restoreOOMClass(_ index: AppIndex) { setOOMClass(index, jetsamRank(index)) }
 
     /// Whether it has a process that is not ending. An essential app has no rank, and the class of an active one.
-    private func hasOOMClass(_ index: Int, _ rank: JetsamRank?) -> Bool {
+    private func hasOOMClass(_ index: AppIndex, _ rank: JetsamRank?) -> Bool {
         guard case .running(let running) = apps[index].life, running.execution.exit == nil else { return false }
         return rank != nil || apps[index].policy.isEssential
     }
 
     /// - Returns: whether it is another one now.
     @discardableResult
-    private mutating func setOOMClass(_ index: Int, _ rank: JetsamRank?) -> Bool {
-        while oomClasses.count <= index { oomClasses.append(.active) }
+    private mutating func setOOMClass(_ index: AppIndex, _ rank: JetsamRank?) -> Bool {
+        while oomClasses.count <= index.number { oomClasses.append(.active) }
         let new = rank.map { OOMClass($0.group) } ?? .active
-        if oomClasses[index] == new { return false }
-        oomClasses[index] = new
+        if oomClasses[index.number] == new { return false }
+        oomClasses[index.number] = new
         return true
     }
 
     /// The next daemon does not know the class of a run, and the last effect may be lost.
-    mutating func repeatOOMClass(_ index: Int) {
+    mutating func repeatOOMClass(_ index: AppIndex) {
         guard hasOOMClass(index, jetsamRank(index)) else { return }
-        effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
+        effects.append(.setOOMClass(self[run: index].id, oomClasses[index.number]))
     }
 }

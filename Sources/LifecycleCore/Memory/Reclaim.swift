@@ -22,7 +22,7 @@ extension LifecycleCore {
     private var reclaimSpace: UInt64 { memoryState.swapFree.excess(over: memoryState.swapTotal / 5) }
 
     /// When an app is suspended. `nil`: it is pushed out only if memory gets short.
-    func reclaimOfSuspension(_ index: Int, _ now: Instant) -> Reclaim? {
+    func reclaimOfSuspension(_ index: AppIndex, _ now: Instant) -> Reclaim? {
         guard mayReclaim(index) else { return nil }
         switch apps[index].policy.reclaim {
         case .no: return nil
@@ -41,7 +41,7 @@ extension LifecycleCore {
     }
 
     /// It was suspended for long enough.
-    mutating func reclaimIsDue(_ index: Int) {
+    mutating func reclaimIsDue(_ index: AppIndex) {
         guard mayReclaim(index) else { return setReclaim(index, nil) }
         guard memoryState.reclaiming == nil else {
             memoryState.isReclaimAwaited = true
@@ -63,11 +63,11 @@ extension LifecycleCore {
         memoryState.isReclaimAwaited = false
     }
 
-    private func mayReclaim(_ index: Int) -> Bool {
+    private func mayReclaim(_ index: AppIndex) -> Bool {
         min(self[run: index].memory, reclaimSpace) >= Self.smallestReclaim && !isShuttingDown
     }
 
-    private mutating func reclaim(_ index: Int) {
+    private mutating func reclaim(_ index: AppIndex) {
         let run = self[run: index].id
         memoryState.reclaiming = run
         setReclaim(index, .underWay)
@@ -75,7 +75,7 @@ extension LifecycleCore {
         effects.append(.reclaim(run, attempt: self[run: index].freezeAttempt, bytes: bytes))
     }
 
-    private mutating func setReclaim(_ index: Int, _ reclaim: Reclaim?) {
+    private mutating func setReclaim(_ index: AppIndex, _ reclaim: Reclaim?) {
         guard case .suspended(var suspended)? = apps[index].execution, suspended.reclaim != reclaim else { return }
         suspended.reclaim = reclaim
         update(index, .suspended(suspended))
@@ -91,7 +91,7 @@ extension LifecycleCore {
         case .available, .pressure, .limit: break
         }
         guard reclaimSpace >= Self.smallestReclaim, !isShuttingDown else { return }
-        var next: (rank: JetsamRank, index: Int)?
+        var next: (rank: JetsamRank, index: AppIndex)?
         for index in apps.indices {
             guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim != .done,
                 self[run: index].memory >= Self.smallestReclaim, let rank = jetsam.key(of: index)
@@ -103,14 +103,14 @@ extension LifecycleCore {
     }
 
     /// Comes before the thaw and before SIGKILL: nothing more is pushed out of a run that runs or ends.
-    mutating func endReclaim(_ index: Int) {
+    mutating func endReclaim(_ index: AppIndex) {
         guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim == .underWay else { return }
         setReclaim(index, .done)
         effects.append(.stopReclaim(self[run: index].id))
         memoryState.reclaiming = nil
     }
 
-    mutating func reclaimed(_ index: Int, _ attempt: Int, _ bytes: UInt64, _ now: Instant) {
+    mutating func reclaimed(_ index: AppIndex, _ attempt: Int, _ bytes: UInt64, _ now: Instant) {
         guard memoryState.reclaiming == self[run: index].id, attempt == self[run: index].freezeAttempt else { return }
         memoryState.reclaiming = nil
         setReclaim(index, .done)

@@ -6,7 +6,7 @@
 /// bytes are, reading them ends with a core that can run, or with an error.
 package struct SavedCore: Hashable, Sendable {
     var apps: [App] = []
-    var freeIndices: [Int] = []
+    var freeIndices: [AppIndex] = []
     var manager = ManagerPolicy()
     var foregroundSlots: [ForegroundSlot] = []
     var memoryState = MemoryState()
@@ -80,28 +80,29 @@ extension SavedCore: SavedRecord {
 
     /// One slot of each app, as if it had one scene. Of several the last.
     private var singleSlots: [ForegroundSlot] {
-        var apps: Set<Int> = []
+        var apps: Set<AppIndex> = []
         let last = foregroundSlots.reversed().filter { apps.insert($0.app).inserted }
         return last.reversed().map { ForegroundSlot(app: $0.app, isDeferred: $0.isDeferred) }
     }
 
     /// What the core takes for granted between its parts.
     package var fault: String? {
+        let table = AppTable(apps)
         guard Set(slots.map(\.run)).count == slots.count else { return "a launch has two slots" }
         guard nextRun <= SavedLimits.counter, nextReceipt <= SavedLimits.counter else {
             return "run \(nextRun) or receipt \(nextReceipt) is out of bounds"
         }
-        let removed = apps.indices.filter { apps[$0].isRemoved }
+        let removed = table.indices.filter { table[$0].isRemoved }
         guard Set(freeIndices) == Set(removed), freeIndices.count == removed.count else {
             return "the free indices are not those of removed apps"
         }
-        if let shutdown, !(shutdown.waiting + shutdown.thawed).allSatisfy(apps.indices.contains) {
+        if let shutdown, !(shutdown.waiting + shutdown.thawed).allSatisfy(table.indices.contains) {
             return "a shutdown waits for no app"
         }
-        if let shutdown, shutdown.position < 0 || shutdown.position > apps.count {
+        if let shutdown, shutdown.position < table.startIndex || shutdown.position > table.endIndex {
             return "the position of a shutdown is out of bounds"
         }
-        return appFault ?? slotFault
+        return appFault ?? slotFault(table)
     }
 
     private var appFault: String? {
@@ -123,9 +124,9 @@ extension SavedCore: SavedRecord {
         return nil
     }
 
-    private var slotFault: String? {
+    private func slotFault(_ apps: AppTable) -> String? {
         guard Set(foregroundSlots).count == foregroundSlots.count else { return "a scene has two foreground slots" }
-        var deferred: [Int: Bool] = [:]
+        var deferred: [AppIndex: Bool] = [:]
         for slot in foregroundSlots {
             guard apps.indices.contains(slot.app) else { return "a foreground slot of no app" }
             let app = apps[slot.app]
@@ -156,7 +157,7 @@ extension LifecycleCore {
     /// Everything that the core knows. Between two events only.
     package var saved: SavedCore {
         var saved = SavedCore()
-        saved.apps = apps
+        saved.apps = apps.all
         saved.freeIndices = freeIndices
         saved.manager = manager
         saved.foregroundSlots = foregroundSlots
@@ -176,7 +177,7 @@ extension LifecycleCore {
     /// A core that is what the saved one was, and continues as that would have.
     package init(recovering saved: SavedCore) {
         self.init(firstRun: saved.nextRun, firstReceipt: saved.nextReceipt)
-        apps = saved.apps
+        apps = AppTable(saved.apps)
         freeIndices = saved.freeIndices
         manager = saved.manager
         foregroundSlots = saved.foregroundSlots
@@ -190,7 +191,7 @@ extension LifecycleCore {
         if !foregroundSlots.isEmpty { returns.isHomeWanted = true }
         findHome()
         for index in apps.indices {
-            if index > 0 { apps[index].sharePolicy(with: apps[index - 1]) }
+            apps.sharePolicy(index)
             restoreOOMClass(index)
             if !apps[index].isRemoved { restoreIndexes(index) }
         }
@@ -200,7 +201,7 @@ extension LifecycleCore {
     }
 
     /// Derives what follows from an app that was read.
-    private mutating func restoreIndexes(_ index: Int) {
+    private mutating func restoreIndexes(_ index: AppIndex) {
         indices[apps[index].id] = index
         if let run = apps[index].run {
             runs[run.id.number] = index
@@ -219,8 +220,8 @@ extension LifecycleCore {
     /// The first thing in which two cores differ, in words; `nil`: they are equal.
     package func difference(from other: LifecycleCore) -> String? {
         if self == other { return nil }
-        for index in apps.indices where index >= other.apps.count || apps[index] != other.apps[index] {
-            guard index < other.apps.count else { return "\(apps[index].id) is there no more" }
+        for index in apps.indices where index >= other.apps.endIndex || apps[index] != other.apps[index] {
+            guard index < other.apps.endIndex else { return "\(apps[index].id) is there no more" }
             let (app, found) = (apps[index], other.apps[index])
             // The description of an app does not show what its run has.
             if let run = app.sharedRunStorage?.run, let other = found.sharedRunStorage?.run, run != other {

@@ -104,7 +104,7 @@ extension LifecycleCore.Shutdown: SavedRecord {
 }
 
 extension ForegroundSlot: SavedRecord {
-    package static var blank: ForegroundSlot { ForegroundSlot(app: 0) }
+    package static var blank: ForegroundSlot { ForegroundSlot(app: AppIndex(0)) }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         // Releases before scenes had a number here, which was always 0.

@@ -60,6 +60,12 @@ extension Int: SavedValue {
     }
 }
 
+extension AppIndex: SavedValue {
+    package static var form: SavedForm { Int.form }
+    package func save(to writer: inout ByteWriter) { number.save(to: &writer) }
+    package init(from reader: inout ByteReader) throws(SavedError) { self.init(try Int(from: &reader)) }
+}
+
 extension Int32: SavedValue {
     package static var form: SavedForm { .number }
     package func save(to writer: inout ByteWriter) { writer.put(signed: Int64(self)) }

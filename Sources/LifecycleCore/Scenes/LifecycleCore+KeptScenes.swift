@@ -1,7 +1,7 @@
 /// Scenes that outlive their process, as UIKit's sessions do (L34): they are unattached until the app, or a user, connects them again.
 extension LifecycleCore {
     /// The process ends. Its scenes stay as long as their restoration states. `main` does not need to: each process begins with it.
-    mutating func keepScenes(_ index: Int) {
+    mutating func keepScenes(_ index: AppIndex) {
         guard let list = apps[index].sharedRunStorage?.run.scenes else { return }
         let front = mostActiveScene(index)
         self[run: index].scenes = nil
@@ -19,14 +19,14 @@ extension LifecycleCore {
     }
 
     /// Which one comes back with the app; `nil`: none.
-    mutating func chooseKept(_ index: Int, _ front: SceneID?) {
+    mutating func chooseKept(_ index: AppIndex, _ front: SceneID?) {
         guard var kept = apps[index].keptScenes else { return }
         for position in kept.indices { kept[position].wasInFront = kept[position].id == front }
         apps[index].keptScenes = kept
     }
 
     /// The scene is connected, or closed: it is not kept any more. Returns `nil` if it was not.
-    mutating func takeKept(_ index: Int, _ id: SceneID) -> Scene? {
+    mutating func takeKept(_ index: AppIndex, _ id: SceneID) -> Scene? {
         guard apps[index].hasKeptScenes, var kept = apps[index].keptScenes,
             let position = kept.firstIndex(where: { $0.id == id })
         else { return nil }
@@ -38,7 +38,7 @@ extension LifecycleCore {
     // MARK: Closed by a user
 
     /// The user does not want the scene any more.
-    mutating func discard(_ index: Int, _ id: SceneID) {
+    mutating func discard(_ index: AppIndex, _ id: SceneID) {
         effects.append(.dropRestorationState(apps[index].id, .scene(id)))
         let earlier = (apps[index].discardedScenes ?? []).filter { $0 != id }
         apps[index].discardedScenes = Array((earlier + [id]).suffix(Self.maximumScenes))
@@ -46,14 +46,14 @@ extension LifecycleCore {
     }
 
     /// It is there again.
-    mutating func takeBackDiscarded(_ index: Int, _ id: SceneID) {
+    mutating func takeBackDiscarded(_ index: AppIndex, _ id: SceneID) {
         guard apps[index].hasDiscardedScenes, let discarded = apps[index].discardedScenes else { return }
         let left = discarded.filter { $0 != id }
         apps[index].discardedScenes = left.isEmpty ? nil : left
     }
 
     /// Once for each scene: when it is closed, or when the app runs again.
-    mutating func notifyOfDiscardedScenes(_ index: Int) {
+    mutating func notifyOfDiscardedScenes(_ index: AppIndex) {
         guard apps[index].hasDiscardedScenes, let discarded = apps[index].discardedScenes,
             apps[index].sharedRunStorage?.run.handled.contains(.didDiscardScenes) ?? false
         else { return }
@@ -66,7 +66,7 @@ extension LifecycleCore {
     }
 
     /// Nothing is left of its scenes for the next process.
-    mutating func dropScenes(_ index: Int) {
+    mutating func dropScenes(_ index: AppIndex) {
         apps[index].keptScenes = nil
         apps[index].discardedScenes = nil
     }
@@ -75,7 +75,7 @@ extension LifecycleCore {
 
     /// The app is in the foreground. It comes back with the window that was in front when an earlier process ended. An app that does
     /// not handle scenes could not create it.
-    mutating func restoreScene(_ index: Int) {
+    mutating func restoreScene(_ index: AppIndex) {
         guard apps[index].hasKeptScenes, self[run: index].handled.contains(.scenes),
             let front = apps[index].keptScenes?.first(where: \.wasInFront),
             listedScenes(index).count < Self.maximumScenes,

@@ -4,21 +4,21 @@ extension LifecycleCore {
     /// More windows than a person tells apart. Each costs an entry here, and one in each answer about the app.
     package static let maximumScenes = 32
 
-    private func scenes(_ index: Int) -> [Scene]? { apps[index].sharedRunStorage?.run.scenes }
+    private func scenes(_ index: AppIndex) -> [Scene]? { apps[index].sharedRunStorage?.run.scenes }
 
     /// The list of an app that runs, with its first scene if it had none.
-    func listedScenes(_ index: Int) -> [Scene] {
+    func listedScenes(_ index: AppIndex) -> [Scene] {
         if let scenes = scenes(index) { return scenes }
         return [Scene(id: .main, role: .window, state: apps[index].execution?.sceneState ?? .background)]
     }
 
-    private func hasForegroundSlot(_ index: Int, _ scene: SceneID) -> Bool {
+    private func hasForegroundSlot(_ index: AppIndex, _ scene: SceneID) -> Bool {
         foregroundSlots.contains { $0.app == index && $0.scene == scene }
     }
 
     /// The scene that an app is activated with, if the request names none: the window activated last, of those in the foreground if
     /// there is one. `wanted`: the one that it names.
-    func mostActiveScene(_ index: Int, unless wanted: SceneID? = nil) -> (id: SceneID, role: SceneRole) {
+    func mostActiveScene(_ index: AppIndex, unless wanted: SceneID? = nil) -> (id: SceneID, role: SceneRole) {
         // Most apps have no list.
         guard let list = scenes(index)?.filter({ !$0.isClosed }) else { return (.main, .window) }
         if let wanted, let scene = list.first(where: { $0.id == wanted }) { return (scene.id, scene.role) }
@@ -30,14 +30,14 @@ extension LifecycleCore {
     }
 
     /// A scene that was disconnected comes to the foreground.
-    mutating func reconnect(_ index: Int, _ id: SceneID) {
+    mutating func reconnect(_ index: AppIndex, _ id: SceneID) {
         guard let scene = scenes(index)?.first(where: { $0.id == id }), !scene.isConnected else { return }
         connect(index, id, scene.role, state: .unattached)
     }
 
     // MARK: What the app says
 
-    mutating func sceneChanged(_ index: Int, _ event: SceneEvent, _ now: Instant) {
+    mutating func sceneChanged(_ index: AppIndex, _ event: SceneEvent, _ now: Instant) {
         switch apps[index].phase {
         // Its scenes end with it.
         case .notRunning, .terminating, .ending: return
@@ -51,7 +51,7 @@ extension LifecycleCore {
 
     /// A scene that an app in the foreground shows is there too. It counts as activated when the app was: an app does not get ahead of
     /// others by that.
-    private mutating func sceneBegan(_ index: Int, _ id: SceneID, _ role: SceneRole, _ now: Instant) {
+    private mutating func sceneBegan(_ index: AppIndex, _ id: SceneID, _ role: SceneRole, _ now: Instant) {
         let list = listedScenes(index)
         let isKnown = list.contains { $0.id == id }
         guard apps[index].policy.role != .worker, isKnown || list.count < Self.maximumScenes else {
@@ -69,7 +69,7 @@ extension LifecycleCore {
 
     /// The scene becomes the one of its app activated last. `state`: that of a scene which the app does not have; it is notified of the rest.
     @discardableResult
-    mutating func connect(_ index: Int, _ id: SceneID, _ role: SceneRole, state: SceneState) -> Scene {
+    mutating func connect(_ index: AppIndex, _ id: SceneID, _ role: SceneRole, state: SceneState) -> Scene {
         var list = listedScenes(index)
         var scene = Scene(id: id, role: takeKept(index, id)?.role ?? role, state: .unattached)
         if let position = list.firstIndex(where: { $0.id == id }) { scene = list.remove(at: position) }
@@ -84,7 +84,7 @@ extension LifecycleCore {
         return scene
     }
 
-    private mutating func sceneEnded(_ index: Int, _ id: SceneID, _ now: Instant) {
+    private mutating func sceneEnded(_ index: AppIndex, _ id: SceneID, _ now: Instant) {
         if takeKept(index, id) != nil { return effects.append(.dropRestorationState(apps[index].id, .scene(id))) }
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
             !list[position].isMainWindow || list.contains(where: { $0.id != id && !$0.isClosed })
@@ -107,7 +107,7 @@ extension LifecycleCore {
 
     /// It is a scene of the app no more. If no other one is in the foreground, the one of the same role that was activated last gets its
     /// slot.
-    private mutating func leaveSlot(_ index: Int, of scene: Scene, _ now: Instant) {
+    private mutating func leaveSlot(_ index: AppIndex, of scene: Scene, _ now: Instant) {
         guard let slot = foregroundSlots.firstIndex(where: { $0.app == index && $0.scene == scene.id }) else { return }
         let isOnly = foregroundSlots.count { $0.app == index } == 1
         if isOnly, let heir = listedScenes(index).last(where: { $0.role == scene.role && !$0.isClosed }) {
@@ -121,7 +121,7 @@ extension LifecycleCore {
     // MARK: Requests
 
     /// Whether the app has a scene, or is asked to create it.
-    private func refusal(of id: SceneID, _ index: Int, isNewAllowed: Bool) -> Refusal? {
+    private func refusal(of id: SceneID, _ index: AppIndex, isNewAllowed: Bool) -> Refusal? {
         switch apps[index].phase {
         case .notRunning: return .notRunning
         case .terminating, .ending: return .ending
@@ -136,7 +136,8 @@ extension LifecycleCore {
     }
 
     mutating func sceneRequested(
-        _ request: RequestID, _ index: Int, _ id: SceneID, _ what: SceneRequest, isUnrequested: Bool, _ now: Instant
+        _ request: RequestID, _ index: AppIndex, _ id: SceneID, _ what: SceneRequest, isUnrequested: Bool,
+        _ now: Instant
     ) {
         if what == .close { return closeRequested(request, index, id, now) }
         if let refusal = refusal(of: id, index, isNewAllowed: what == .activate) {
@@ -160,7 +161,7 @@ extension LifecycleCore {
     }
 
     /// The user closes a scene. It goes with its state and its snapshot; a process that has it is notified, when it runs.
-    private mutating func closeRequested(_ request: RequestID, _ index: Int, _ id: SceneID, _ now: Instant) {
+    private mutating func closeRequested(_ request: RequestID, _ index: AppIndex, _ id: SceneID, _ now: Instant) {
         if takeKept(index, id) != nil {
             discard(index, id)
             return answer(request, .done(apps[index].state))
@@ -192,7 +193,7 @@ extension LifecycleCore {
     }
 
     /// All others are closed: the app has `main`, as without its last scene.
-    private mutating func appendMain(_ index: Int, _ list: inout [Scene]) {
+    private mutating func appendMain(_ index: AppIndex, _ list: inout [Scene]) {
         takeBackDiscarded(index, .main)
         list.removeAll { $0.id == .main }
         if list.count == Self.maximumScenes { list.removeFirst() }
@@ -200,7 +201,7 @@ extension LifecycleCore {
     }
 
     /// The app returns with another scene.
-    private mutating func sendBehind(_ index: Int, _ id: SceneID) {
+    private mutating func sendBehind(_ index: AppIndex, _ id: SceneID) {
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }) else { return }
         list.insert(list.remove(at: position), at: 0)
         self[run: index].scenes = list
@@ -209,7 +210,7 @@ extension LifecycleCore {
     // MARK: What the app is notified of
 
     /// Called when an event is carried out that may have changed a scene. A frozen app is notified when it runs again.
-    mutating func followScenes(_ index: Int) {
+    mutating func followScenes(_ index: AppIndex) {
         guard apps[index].sharedRunStorage?.run.hasScenes ?? false else { return }
         switch apps[index].phase {
         case .foreground, .enteringBackground, .background: notifyScenes(index)
@@ -218,7 +219,7 @@ extension LifecycleCore {
     }
 
     /// Notifies the app of each step of its scenes to the state that they have now.
-    mutating func notifyScenes(_ index: Int) {
+    mutating func notifyScenes(_ index: AppIndex) {
         guard let before = scenes(index) else { return }
         var list = before
         let isHandled = self[run: index].handled.contains(.scenes)
@@ -245,7 +246,7 @@ extension LifecycleCore {
         }
     }
 
-    private func currentState(_ index: Int, _ scene: Scene) -> SceneState {
+    private func currentState(_ index: AppIndex, _ scene: Scene) -> SceneState {
         guard scene.isConnected else { return .unattached }
         if case .foreground(let foreground)? = apps[index].execution, isInFront(index),
             hasForegroundSlot(index, scene.id)
@@ -260,7 +261,7 @@ extension LifecycleCore {
 
     /// Disconnects the scenes in the background (L35). If none is in the foreground, the one activated last stays: the app returns
     /// with it.
-    mutating func disconnectScenes(_ index: Int) {
+    mutating func disconnectScenes(_ index: AppIndex) {
         guard var list = scenes(index) else { return }
         touch(index)
         let kept = hasForegroundSlot(index) ? nil : list.last { $0.shown == .background }?.id

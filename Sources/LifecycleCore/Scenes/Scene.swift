@@ -121,8 +121,7 @@ struct Scene: Hashable, Sendable {
 
 /// A slot in the foreground (L12). It belongs to a scene.
 struct ForegroundSlot: Hashable, Sendable {
-    /// The index of the app.
-    let app: Int
+    let app: AppIndex
     var scene = SceneID.main
     /// The role of the scene.
     var role = SceneRole.window

@@ -15,7 +15,7 @@ extension LifecycleCore {
 
     /// Asks the daemon to watch the sockets while a client that comes would have to wait, once an event is carried out. A watch
     /// ends with the first report, and is asked for again when the app cannot accept by itself any more.
-    mutating func followSockets(_ index: Int, _ now: Instant) {
+    mutating func followSockets(_ index: AppIndex, _ now: Instant) {
         let isHeld = apps[index].policy.holdsSockets
         guard isHeld || apps[index].sockets != SocketState() else { return }
         if !isHeld || !apps[index].isRegistered { apps[index].sockets.wait = nil }
@@ -29,7 +29,7 @@ extension LifecycleCore {
     }
 
     @inline(__always)
-    private func isToBeWatched(_ index: Int) -> Bool {
+    private func isToBeWatched(_ index: AppIndex) -> Bool {
         guard apps[index].isRegistered, !apps[index].isRemoved, !isShuttingDown, !isGone(index) else { return false }
         switch apps[index].phase {
         case .suspended: return true
@@ -71,7 +71,7 @@ extension LifecycleCore {
         }
     }
 
-    private mutating func clientWaits(_ index: Int, _ input: Input, _ now: Instant) {
+    private mutating func clientWaits(_ index: AppIndex, _ input: Input, _ now: Instant) {
         var wait = apps[index].sockets.wait
         if let watched = wait?.watchedSince, now - watched > Self.repeatedReport { wait = nil }
         var joined = wait ?? SocketWait(since: now, isDatagram: true)
@@ -84,38 +84,38 @@ extension LifecycleCore {
         if !joined.isPostponed { launch(index, launchForClients(index, now), now) }
     }
 
-    private func isLaunchPostponed(_ index: Int, _ now: Instant) -> Bool {
+    private func isLaunchPostponed(_ index: AppIndex, _ now: Instant) -> Bool {
         apps[index].postponedUntil.map { $0 > now } ?? false
     }
 
     /// A client is outside every app (L53), and no user who asks for the app. A worker is awake for as long as it works; any other
     /// app gets the time of a wake (L26).
-    func launchForClients(_ index: Int, _ now: Instant) -> QueuedLaunch {
+    func launchForClients(_ index: AppIndex, _ now: Instant) -> QueuedLaunch {
         QueuedLaunch(
             launch: Launch(state: .background, reason: .socket),
             wake: apps[index].policy.role == .worker ? nil : .socket, since: now, isRequested: true)
     }
 
     /// When clients that wait for a launch are served, or reset; `nil`: none wait, or a launch is under way.
-    func clientsDue(_ index: Int) -> Instant? {
+    func clientsDue(_ index: AppIndex) -> Instant? {
         guard let wait = apps[index].sockets.wait, wait.isPostponed, !isShuttingDown else { return nil }
         let launch = apps[index].postponedUntil ?? wait.since
         return rejectionDue(index).map { min($0, launch) } ?? launch
     }
 
     /// When clients that wait are reset; `nil`: never.
-    private func rejectionDue(_ index: Int) -> Instant? {
+    private func rejectionDue(_ index: AppIndex) -> Instant? {
         guard let wait = apps[index].sockets.wait, let time = apps[index].policy.connectionWait else { return nil }
         return wait.since + (wait.isDatagram ? max(time, Self.shortestDatagramWait) : time)
     }
 
-    mutating func clientsAreDue(_ index: Int, _ now: Instant) {
+    mutating func clientsAreDue(_ index: AppIndex, _ now: Instant) {
         if isLaunchPostponed(index, now) { return rejectClients(index, now) }
         launch(index, launchForClients(index, now), now)
     }
 
     /// L11 holds the launch back for longer than clients may wait. Those that come next wait anew.
-    private mutating func rejectClients(_ index: Int, _ now: Instant) {
+    private mutating func rejectClients(_ index: AppIndex, _ now: Instant) {
         guard let wait = apps[index].sockets.wait else { return }
         apps[index].sockets.wait = nil
         effects.append(.rejectConnections(apps[index].id))
@@ -126,7 +126,7 @@ extension LifecycleCore {
 
     /// An app ended early without a failure, as one that serves a single client may.
     /// - Returns: whether it has done so more often than is tolerated.
-    mutating func exitsTooOften(_ index: Int, _ now: Instant) -> Bool {
+    mutating func exitsTooOften(_ index: AppIndex, _ now: Instant) -> Bool {
         guard apps[index].policy.holdsSockets else { return false }
         var exits = apps[index].sockets.earlyExits ?? EarlyExits(since: now)
         if now - exits.since >= Self.earlyExitTime { exits = EarlyExits(since: now) }

@@ -3,11 +3,11 @@ extension LifecycleCore {
     /// L27: an app with more is killed.
     package static let maximumTasks = 1000
 
-    mutating func taskBegan(_ index: Int, _ name: String, _ owner: Int32, _ now: Instant) {
+    mutating func taskBegan(_ index: AppIndex, _ name: String, _ owner: Int32, _ now: Instant) {
         begin(Assertion(kind: .task(name: name), owner: .process(owner), began: now), index, now)
     }
 
-    private mutating func begin(_ task: Assertion, _ index: Int, _ now: Instant) {
+    private mutating func begin(_ task: Assertion, _ index: AppIndex, _ now: Instant) {
         let id = apps[index].id
         let name = task.taskName ?? ""
         switch apps[index].phase {
@@ -24,7 +24,7 @@ extension LifecycleCore {
     }
 
     /// A suspended app is not woken for a task that was begun before the freeze and would get no more than the notice (L22).
-    private func isTooLate(_ index: Int) -> Bool {
+    private func isTooLate(_ index: AppIndex) -> Bool {
         guard case .suspended? = apps[index].execution, case .paused(let paused) = self[run: index].budget else {
             return false
         }
@@ -33,14 +33,14 @@ extension LifecycleCore {
 
     /// Of several tasks with one name the oldest ends. Tasks that may have ended while there was no daemon come last: if the
     /// app has ended them before, this is the end of another one, which must not stay open for ever.
-    mutating func taskEnded(_ index: Int, _ name: String, _ now: Instant) {
+    mutating func taskEnded(_ index: AppIndex, _ name: String, _ now: Instant) {
         if endTask(index, now, where: { $0.taskName == name && !$0.isDoubtful }) { return }
         if endTask(index, now, where: { $0.taskName == name }) || apps[index].execution == nil { return }
         effects.append(.warn(self[run: index].id, .taskNotOpen(name: name)))
     }
 
     /// Whether there was a task that meets the condition.
-    private mutating func endTask(_ index: Int, _ now: Instant, where isMeant: (Assertion) -> Bool) -> Bool {
+    private mutating func endTask(_ index: AppIndex, _ now: Instant, where isMeant: (Assertion) -> Bool) -> Bool {
         guard let task = self[run: index].assertions.removeTask(where: isMeant) else { return false }
         report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
         // The last task ends while the app is inspected for tasks that are still open: in time.
@@ -52,12 +52,12 @@ extension LifecycleCore {
     }
 
     /// Ends the tasks that end by themselves.
-    mutating func endTasksDue(_ index: Int, _ now: Instant) {
+    mutating func endTasksDue(_ index: AppIndex, _ now: Instant) {
         while endTask(index, now, where: { $0.end.map { $0 <= now } ?? false }) {}
     }
 
     /// L25.
-    mutating func timeoutExtended(_ index: Int, _ time: Duration, _ now: Instant) {
+    mutating func timeoutExtended(_ index: AppIndex, _ time: Duration, _ now: Instant) {
         let limit = apps[index].policy.extendedDeadlineMax
         switch apps[index].execution {
         case .launching(var launching)?:
@@ -78,7 +78,7 @@ extension LifecycleCore {
 
     /// One at a time: another request moves its end. The manifest's limit holds for it too: a worker, which has no
     /// background budget, would be awake for as long as it likes.
-    private mutating func openExtension(_ index: Int, _ time: Duration, _ now: Instant) {
+    private mutating func openExtension(_ index: AppIndex, _ time: Duration, _ now: Instant) {
         let limit = apps[index].policy.extendedDeadlineMax
         if self[run: index].assertions.moveExtension(to: now + time, limit: limit) { return }
         let end = now + (limit.map { min(time, $0) } ?? time)
@@ -89,7 +89,7 @@ extension LifecycleCore {
 
     /// L22. `due`: when the notice was to be given. A daemon that is late gives the app the whole time of the notice; a task
     /// that began after `due` gains nothing.
-    mutating func giveExpirationNotice(_ index: Int, due: Instant, _ now: Instant) {
+    mutating func giveExpirationNotice(_ index: AppIndex, due: Instant, _ now: Instant) {
         let isLate = now - due > Self.toleratedDelay
         if isLate, self[run: index].assertions.all.contains(where: { $0.isTask && $0.began <= due }) {
             giveTimeForNotice(index, .noticeDelayed, now)
@@ -101,7 +101,7 @@ extension LifecycleCore {
     }
 
     /// L23: with a task open the app is inspected and then killed; with none it is suspended without delay.
-    mutating func backgroundTimeEnded(_ index: Int, _ now: Instant) {
+    mutating func backgroundTimeEnded(_ index: AppIndex, _ now: Instant) {
         if self[run: index].assertions.hasTasks {
             self[run: index].budget.deadline?.isInspected = true
             effects.append(.inspect(self[run: index].id))

@@ -32,7 +32,7 @@ extension LifecycleCore {
         effects.append(.scheduleTimers(id))
     }
 
-    private mutating func elapse(_ index: Int, _ kind: TimerPurpose, _ now: Instant) {
+    private mutating func elapse(_ index: AppIndex, _ kind: TimerPurpose, _ now: Instant) {
         apps[index].timers?.setRetry(kind, nil)
         // A wake for the same reason that has not ended does this work, too.
         if hasWake(index, for: kind.reason) { return }
@@ -52,14 +52,14 @@ extension LifecycleCore {
         }
     }
 
-    private func hasWake(_ index: Int, for reason: LaunchReason) -> Bool {
+    private func hasWake(_ index: AppIndex, for reason: LaunchReason) -> Bool {
         let wakes = apps[index].wakes
         if (wakes.pending + wakes.afterEnd).contains(where: { $0.reason == reason }) { return true }
         return apps[index].sharedRunStorage?.run.assertions.wakes.contains { $0.reason == reason } ?? false
     }
 
     /// A wake that was refused is tried again.
-    mutating func timerRetryIsDue(_ index: Int, _ now: Instant) {
+    mutating func timerRetryIsDue(_ index: AppIndex, _ now: Instant) {
         guard let retry = apps[index].timers?.retry else { return }
         if isShuttingDown {
             apps[index].timers?.setRetry(retry.kind, nil)
@@ -69,19 +69,19 @@ extension LifecycleCore {
     }
 
     /// The manifest has timers, or none any more.
-    mutating func followTimers(_ index: Int) {
+    mutating func followTimers(_ index: AppIndex) {
         if !apps[index].policy.hasTimers || !apps[index].isRegistered { apps[index].timers = nil }
     }
 
     /// `OnUnitActiveSec=` counts from a launch.
-    mutating func timersSeeLaunch(_ index: Int, _ now: Instant) {
+    mutating func timersSeeLaunch(_ index: AppIndex, _ now: Instant) {
         guard apps[index].timers != nil else { return }
         apps[index].timers?.lastLaunch = Int(now.sinceOrigin / .microseconds(1))
         effects.append(.scheduleTimers(apps[index].id))
     }
 
     /// Fetches that find nothing become rarer.
-    mutating func fetchCompleted(_ index: Int, _ reason: LaunchReason, _ result: WakeResult) {
+    mutating func fetchCompleted(_ index: AppIndex, _ reason: LaunchReason, _ result: WakeResult) {
         guard reason == .fetch, let before = apps[index].timers?.fetchFactor else { return }
         let factor =
             switch result {

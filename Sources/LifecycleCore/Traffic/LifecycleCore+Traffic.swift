@@ -15,7 +15,7 @@ extension LifecycleCore {
     // MARK: The watch
 
     /// The whole group is frozen: from now on its descriptors tell what arrives for it.
-    mutating func beginWatch(_ index: Int) {
+    mutating func beginWatch(_ index: AppIndex) {
         guard case .suspended(var suspended)? = apps[index].execution else { return }
         suspended.isWatching = true
         update(index, .suspended(suspended))
@@ -26,7 +26,7 @@ extension LifecycleCore {
     }
 
     /// Comes before the thaw and before SIGKILL: the daemon must not hold descriptors of processes that run or end.
-    mutating func endWatch(_ index: Int) {
+    mutating func endWatch(_ index: AppIndex) {
         endReclaim(index)
         guard case .suspended(var suspended)? = apps[index].execution, suspended.isWatching else { return }
         suspended.isWatching = false
@@ -35,7 +35,7 @@ extension LifecycleCore {
     }
 
     /// The manifest was read again: `Traffic=` may be another.
-    mutating func renewWatch(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+    mutating func renewWatch(_ index: AppIndex, _ before: AppPolicy, _ now: Instant) {
         let policy = apps[index].policy
         guard before.wakesOnTraffic != policy.wakesOnTraffic || before.wakeThreshold != policy.wakeThreshold else {
             return
@@ -51,7 +51,7 @@ extension LifecycleCore {
     }
 
     /// It may be possible now to watch an app that was left awake.
-    mutating func watchAgain(_ index: Int, _ now: Instant) {
+    mutating func watchAgain(_ index: AppIndex, _ now: Instant) {
         guard self[run: index].traffic.isUnwatchable else { return }
         self[run: index].traffic.isUnwatchable = false
         self[run: index].traffic.unwatchableSince = nil
@@ -59,7 +59,7 @@ extension LifecycleCore {
         assertionEnded(index, now)
     }
 
-    mutating func inputWatched(_ index: Int, _ attempt: Int, _ watch: InputWatch, _ now: Instant) {
+    mutating func inputWatched(_ index: AppIndex, _ attempt: Int, _ watch: InputWatch, _ now: Instant) {
         guard case .suspended(var suspended)? = apps[index].execution, attempt == self[run: index].freezeAttempt,
             suspended.isWatching
         else { return }
@@ -83,7 +83,7 @@ extension LifecycleCore {
 
     /// Whether nothing but a request wakes a suspended worker: it waits for what no other program and no timer causes, such as a
     /// signal. While that is not known, something does.
-    func onlyRequestsWake(_ index: Int, _ suspended: Suspended) -> Bool {
+    func onlyRequestsWake(_ index: AppIndex, _ suspended: Suspended) -> Bool {
         let policy = apps[index].policy
         guard policy.role == .worker, !policy.expectsRequests, suspended.look == nil, let watch = suspended.watch else {
             return false
@@ -94,7 +94,7 @@ extension LifecycleCore {
     }
 
     /// Once in a run, when all is known of a suspended worker.
-    mutating func warnIfOnlyRequestsWake(_ index: Int) {
+    mutating func warnIfOnlyRequestsWake(_ index: AppIndex) {
         guard case .suspended(let suspended)? = apps[index].execution, onlyRequestsWake(index, suspended),
             !self[run: index].traffic.hadNoWaker, shutdown == nil
         else { return }
@@ -104,7 +104,7 @@ extension LifecycleCore {
 
     // MARK: Input
 
-    mutating func inputArrived(_ index: Int, _ attempt: Int, _ input: Input, _ now: Instant) {
+    mutating func inputArrived(_ index: AppIndex, _ attempt: Int, _ input: Input, _ now: Instant) {
         guard case .suspended(var suspended)? = apps[index].execution, attempt == self[run: index].freezeAttempt,
             shutdown == nil
         else { return }
@@ -120,7 +120,7 @@ extension LifecycleCore {
 
     /// The end of a connection wakes the app at once, or after the ends that have woken other apps: the restart of one database ends the
     /// connections of hundreds.
-    private mutating func endArrived(_ index: Int, _ suspended: Suspended, _ input: Input, _ now: Instant) {
+    private mutating func endArrived(_ index: AppIndex, _ suspended: Suspended, _ input: Input, _ now: Instant) {
         var suspended = suspended
         // It is woken for another end.
         if suspended.input?.isEnd ?? false, suspended.inputDue != nil { return }
@@ -134,7 +134,7 @@ extension LifecycleCore {
     }
 
     /// Whether input wakes the app at once.
-    private func isEnough(_ index: Int, _ input: Input) -> Bool {
+    private func isEnough(_ index: AppIndex, _ input: Input) -> Bool {
         if input.isHalfFull { return true }
         guard apps[index].policy.wakesOnTraffic else { return false }
         // No more follows after these bytes. An end alone need not be read soon, unless a client waits for the end of the command.
@@ -149,7 +149,7 @@ extension LifecycleCore {
     }
 
     /// Input has waited for its time.
-    mutating func inputIsDue(_ index: Int, _ now: Instant) {
+    mutating func inputIsDue(_ index: AppIndex, _ now: Instant) {
         guard case .suspended(var suspended)? = apps[index].execution else { return }
         var inputs: [Input] = []
         var hasRequest = false
@@ -169,7 +169,7 @@ extension LifecycleCore {
     }
 
     /// `isHeld`: at a socket that the daemon holds, which wakes the app whatever `Traffic=` says (L29).
-    mutating func wake(_ index: Int, by input: Input, isHeld: Bool = false, _ now: Instant) {
+    mutating func wake(_ index: AppIndex, by input: Input, isHeld: Bool = false, _ now: Instant) {
         let wakesOnTraffic = isHeld || apps[index].policy.wakesOnTraffic
         // What the app does for itself, and what it does only so that a peer is not blocked.
         let isOwnTimer = input.kind == .timer && apps[index].policy.role == .worker && wakesOnTraffic
@@ -194,7 +194,7 @@ extension LifecycleCore {
 
     /// Defers a wake that no user asked for if the app has no background time left (L53). Of several one is shown.
     /// - Returns: whether it is deferred.
-    private mutating func deferWithoutTime(_ index: Int, _ input: Input, _ now: Instant) -> Bool {
+    private mutating func deferWithoutTime(_ index: AppIndex, _ input: Input, _ now: Instant) -> Bool {
         guard let available = unrequestedTimeAvailable(index, now) else { return false }
         guard case .suspended(var suspended)? = apps[index].execution else { return true }
         suspended.deferred = DeferredInput(input: input, due: available)
@@ -202,7 +202,7 @@ extension LifecycleCore {
         return true
     }
 
-    private mutating func countWake(_ index: Int, _ input: Input, isQuick: Bool, _ now: Instant) {
+    private mutating func countWake(_ index: AppIndex, _ input: Input, isQuick: Bool, _ now: Instant) {
         var traffic = self[run: index].traffic
         traffic.wakes = min(traffic.wakes + 1, Traffic.maximumWakes)
         traffic.lastInput = input

@@ -8,14 +8,14 @@ extension LifecycleCore {
     static let shortestHintedLook = Duration.milliseconds(100)
 
     /// Whether something but its work keeps the app awake in the background.
-    func isHeldAwake(_ index: Int) -> Bool {
+    func isHeldAwake(_ index: AppIndex) -> Bool {
         let stored = storage(index)
         return stored.isHeldAwake || stored.run.traffic.isUnwatchable
     }
 
     /// Whether it is measured what the app has to do, because that decides when it is suspended.
     @inline(__always)
-    private func isLookedAt(_ index: Int, isIdle: Bool) -> Bool {
+    private func isLookedAt(_ index: AppIndex, isIdle: Bool) -> Bool {
         if apps[index].policy.role == .worker { return isIdle && suspension(index) != .no }
         if isInDrySleep(index) { return true }
         guard apps[index].policy.wakesOnTraffic || apps[index].policy.holdsSockets else { return false }
@@ -26,7 +26,7 @@ extension LifecycleCore {
     }
 
     /// Begins and ends to look, once an event is carried out.
-    mutating func followWork(_ index: Int, _ now: Instant) {
+    mutating func followWork(_ index: AppIndex, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution else { return }
         let isLookedAt = isLookedAt(index, isIdle: background.idleSince != nil)
         guard isLookedAt != background.isLookedAt else {
@@ -43,7 +43,7 @@ extension LifecycleCore {
         if isLookedAt { effects.append(.measureWork(self[run: index].id, .first)) }
     }
 
-    mutating func lookIsDue(_ index: Int, _ now: Instant) {
+    mutating func lookIsDue(_ index: AppIndex, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, var look = background.look else { return }
         // Not asked for yet: what else is due may suspend the app.
         look.isDue = true
@@ -57,7 +57,7 @@ extension LifecycleCore {
     }
 
     /// `SetIdle`, `X_GREENROOM_IDLE=`: the daemon need not wait for `IdleSec=` to find out.
-    mutating func idleHinted(_ index: Int, _ isIdle: Bool, _ now: Instant) {
+    mutating func idleHinted(_ index: AppIndex, _ isIdle: Bool, _ now: Instant) {
         guard apps[index].ending == nil else { return }
         self[run: index].idleHint = isIdle ? now : nil
         guard isIdle else { return }
@@ -82,9 +82,9 @@ extension LifecycleCore {
     }
 
     /// Something has arrived for the app: what it said before is over.
-    mutating func endIdleHint(_ index: Int) { self[run: index].idleHint = nil }
+    mutating func endIdleHint(_ index: AppIndex) { self[run: index].idleHint = nil }
 
-    mutating func workMeasured(_ index: Int, _ work: RunWork, _ now: Instant) {
+    mutating func workMeasured(_ index: AppIndex, _ work: RunWork, _ now: Instant) {
         if case .suspended(let suspended)? = apps[index].execution {
             return workMeasured(whileSuspended: index, suspended, work, now)
         }
@@ -133,14 +133,14 @@ extension LifecycleCore {
         if let reason { isAtWork(index, reason, isOwn: work.isOwn, now) } else { becameIdle(index, background, now) }
     }
 
-    private mutating func recordWaits(_ index: Int, _ work: RunWork, _ reason: WorkReason?) {
+    private mutating func recordWaits(_ index: AppIndex, _ work: RunWork, _ reason: WorkReason?) {
         self[run: index].traffic.shortestWait = work.tick
         // What a thread waits for does not say who has used the processor.
         let isOther = work.detail.isEmpty || (reason == .cpu && !work.isRunnable)
         self[run: index].traffic.detail = isOther ? nil : work.detail
     }
 
-    private mutating func isAtWork(_ index: Int, _ reason: WorkReason, isOwn: Bool, _ now: Instant) {
+    private mutating func isAtWork(_ index: AppIndex, _ reason: WorkReason, isOwn: Bool, _ now: Instant) {
         // Locks belong to the work that it has done before.
         self[run: index].lockHold = nil
         self[run: index].traffic.pulseTime = nil
@@ -172,7 +172,7 @@ extension LifecycleCore {
 
     /// The processor time in a moment was measured.
     private mutating func continueMoment(
-        _ index: Int, _ background: Background, _ look: WorkLook, _ work: RunWork, _ since: Instant, _ now: Instant
+        _ index: AppIndex, _ background: Background, _ look: WorkLook, _ work: RunWork, _ since: Instant, _ now: Instant
     ) {
         var (background, look) = (background, look)
         look.nextAt = now + apps[index].policy.idleTime
@@ -191,7 +191,7 @@ extension LifecycleCore {
 
     /// The look at a frozen worker: what it did between the last look and the freeze counts.
     private mutating func workMeasured(
-        whileSuspended index: Int, _ suspended: Suspended, _ work: RunWork, _ now: Instant
+        whileSuspended index: AppIndex, _ suspended: Suspended, _ work: RunWork, _ now: Instant
     ) {
         guard let look = suspended.look else { return }
         var suspended = suspended
@@ -210,7 +210,7 @@ extension LifecycleCore {
     }
 
     /// As with any look, a hint refutes what only shows that a program may be at work.
-    private func isAtWorkWhileFrozen(_ index: Int, _ work: RunWork) -> Bool {
+    private func isAtWorkWhileFrozen(_ index: AppIndex, _ work: RunWork) -> Bool {
         let isHinted = self[run: index].idleHint != nil
         switch work.wait {
         case .unwatchedCall, .unreadable, .request: return true
@@ -222,7 +222,7 @@ extension LifecycleCore {
     /// When a frozen worker is thawed for itself.
     /// - Parameter hasClients: what it does in ticks may be for one of them, so its pulses do not become rarer.
     func setTimers(
-        _ suspended: inout Suspended, _ index: Int, _ work: RunWork, hasClients: Bool, _ now: Instant
+        _ suspended: inout Suspended, _ index: AppIndex, _ work: RunWork, hasClients: Bool, _ now: Instant
     ) {
         guard keepsTimers(index) else { return }
         let isGrouped = runningCount - awakeCount >= Self.groupedTimers
@@ -233,12 +233,12 @@ extension LifecycleCore {
     }
 
     /// Whether timers of the app thaw it.
-    func keepsTimers(_ index: Int) -> Bool {
+    func keepsTimers(_ index: AppIndex) -> Bool {
         apps[index].policy.role == .worker && apps[index].policy.keepsTimers
     }
 
     /// A timer of a suspended worker is due, or a pulse. Never deferred (L53).
-    mutating func timerIsDue(_ index: Int, _ now: Instant) {
+    mutating func timerIsDue(_ index: AppIndex, _ now: Instant) {
         // A process of it takes long to freeze, and the others wait.
         if apps[index].phase == .suspending { return wakeForMoment(index, now) }
         guard case .suspended(var suspended)? = apps[index].execution else { return }
@@ -253,13 +253,13 @@ extension LifecycleCore {
     }
 
     /// Thaws a worker until it has served its timer.
-    mutating func wakeForMoment(_ index: Int, _ now: Instant) {
+    mutating func wakeForMoment(_ index: AppIndex, _ now: Instant) {
         wake(index, pending: nil, for: nil, because: .timer, now)
         self[run: index].traffic.momentSince = now
     }
 
     /// The app had nothing to do for `IdleSec=`.
-    private mutating func becameIdle(_ index: Int, _ background: Background, _ now: Instant) {
+    private mutating func becameIdle(_ index: AppIndex, _ background: Background, _ now: Instant) {
         if apps[index].policy.role != .worker {
             while self[run: index].assertions.containsWake(\.isByTraffic) {
                 endWake(index, now, where: \.isByTraffic)
@@ -278,7 +278,7 @@ extension LifecycleCore {
     }
 
     /// What is compared with the look at a worker that was frozen because it was idle; `nil`: it is not looked at.
-    func lookAtFreeze(_ index: Int) -> WorkLook? {
+    func lookAtFreeze(_ index: AppIndex) -> WorkLook? {
         guard apps[index].policy.role == .worker, case .suspending(let suspending)? = apps[index].execution else {
             return nil
         }
@@ -286,7 +286,7 @@ extension LifecycleCore {
     }
 
     /// Before this instant the app is not suspended, whether or not it works.
-    func staysAwakeUntil(_ index: Int) -> Instant? {
+    func staysAwakeUntil(_ index: AppIndex) -> Instant? {
         let stored = storage(index)
         guard let retry = stored.run.lockHold?.retryAt else { return stored.run.traffic.awakeUntil }
         return stored.run.traffic.awakeUntil.map { max($0, retry) } ?? retry
@@ -295,7 +295,7 @@ extension LifecycleCore {
     // MARK: File locks (L43)
 
     /// Comes before `frozen`: others may wait for what the app holds.
-    mutating func locksFound(_ index: Int, _ attempt: Int, _ locks: FileLocks, _ now: Instant) {
+    mutating func locksFound(_ index: AppIndex, _ attempt: Int, _ locks: FileLocks, _ now: Instant) {
         guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
         // It was notified that it is in the background, and kept them. Shared locks keep programs from writing only.
         if self[run: index].takesPart, !locks.isShared, !apps[index].policy.waitsForRelease {
@@ -313,7 +313,7 @@ extension LifecycleCore {
     }
 
     /// The whole group is frozen. Locks that this freeze did not find are released.
-    mutating func dropReleasedLocks(_ index: Int, _ attempt: Int) {
+    mutating func dropReleasedLocks(_ index: AppIndex, _ attempt: Int) {
         if let hold = self[run: index].lockHold, hold.attempt != attempt { self[run: index].lockHold = nil }
     }
 }

@@ -1,6 +1,6 @@
 /// Notifications to apps (L31, L32).
 extension LifecycleCore {
-    mutating func sendRequested(_ request: RequestID, _ index: Int, _ notification: Notification, _ now: Instant) {
+    mutating func sendRequested(_ request: RequestID, _ index: AppIndex, _ notification: Notification, _ now: Instant) {
         switch apps[index].phase {
         case .notRunning: return answer(request, .refused(.notRunning))
         case .terminating, .ending: return answer(request, .refused(.ending))
@@ -20,7 +20,7 @@ extension LifecycleCore {
 
     /// Delivers a notification, or keeps it for an app that cannot take it now.
     @discardableResult
-    mutating func notify(_ index: Int, _ notification: Notification) -> NotificationQueue.Filing? {
+    mutating func notify(_ index: AppIndex, _ notification: Notification) -> NotificationQueue.Filing? {
         let filing = file(index, notification)
         if filing == .full { return filing }
         switch apps[index].execution {
@@ -39,7 +39,7 @@ extension LifecycleCore {
     /// Puts a notification into the app's queue.
     /// - Returns: what became of it; `nil`: there was none.
     @discardableResult
-    mutating func file(_ index: Int, _ notification: Notification?) -> NotificationQueue.Filing? {
+    mutating func file(_ index: AppIndex, _ notification: Notification?) -> NotificationQueue.Filing? {
         guard let notification else { return nil }
         let isHeld =
             switch apps[index].phase {
@@ -52,26 +52,26 @@ extension LifecycleCore {
     }
 
     /// No process is left that notifications could be delivered to, and wakes begin in.
-    mutating func resetDeliveries(_ index: Int) {
+    mutating func resetDeliveries(_ index: AppIndex) {
         apps[index].notifications.reset()
         apps[index].wakes.reset()
     }
 
     /// The process after the end is launched: it gets what was meant for it.
-    mutating func beginNextDeliveries(_ index: Int) {
+    mutating func beginNextDeliveries(_ index: AppIndex) {
         apps[index].notifications.beginNext()
         apps[index].wakes.beginNext()
     }
 
     /// No process follows the end.
-    mutating func dropNextDeliveries(_ index: Int) {
+    mutating func dropNextDeliveries(_ index: AppIndex) {
         apps[index].notifications.dropNext()
         apps[index].wakes.dropNext()
         apps[index].urls.afterEnd = []
     }
 
     @discardableResult
-    mutating func deliverNotifications(_ index: Int, inForeground: Bool) -> [Notification] {
+    mutating func deliverNotifications(_ index: AppIndex, inForeground: Bool) -> [Notification] {
         let due = apps[index].notifications.take(inForeground: inForeground)
         if due.isEmpty { return due }
         endIdleHint(index)

@@ -1,7 +1,7 @@
 /// What apps want to be notified of by the machine (L33). Sources are watched only while an app with a process wants them.
 extension LifecycleCore {
     /// What an app wants now. One that is about to end is notified of nothing any more.
-    func subscription(_ index: Int) -> NotificationKinds {
+    func subscription(_ index: AppIndex) -> NotificationKinds {
         switch apps[index].phase {
         case .notRunning, .terminating, .ending: []
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
@@ -9,7 +9,7 @@ extension LifecycleCore {
         }
     }
 
-    mutating func followSubscription(_ index: Int) {
+    mutating func followSubscription(_ index: AppIndex) {
         let kinds = subscription(index)
         guard kinds != apps[index].subscribed else { return }
         apps[index].subscribed = kinds
@@ -32,7 +32,7 @@ extension LifecycleCore {
         }
     }
 
-    private mutating func observe(_ index: Int, _ reading: Notification, _ kind: NotificationKinds) {
+    private mutating func observe(_ index: AppIndex, _ reading: Notification, _ kind: NotificationKinds) {
         guard apps[index].subscribed.contains(kind) else { return }
         touch(index)
         if apps[index].notifications.isChange(reading) { notify(index, reading) }

@@ -17,7 +17,7 @@ extension LifecycleCore {
     /// Wakes an app for `launch.reason`, or launches it, after its end if it is ending. `notification` is delivered with the
     /// wake.
     mutating func wakeOrLaunch(
-        _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
+        _ index: AppIndex, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) -> WakeOutcome {
         if let refusal = refusal(toWake: index, launch, notification, now) { return .refused(refusal) }
         let id = apps[index].wakes.nextNumber()
@@ -65,7 +65,7 @@ extension LifecycleCore {
 
     /// Why an app is not woken now; `nil`: it is.
     private func refusal(
-        toWake index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
+        toWake index: AppIndex, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) -> Refusal? {
         let phase = apps[index].phase
         if launch.isUnrequested, phase != .foreground, let refusal = unrequestedTimeRefusal(index, now) {
@@ -89,14 +89,14 @@ extension LifecycleCore {
     }
 
     /// The wake begins with the transition's end. Of several reasons it stays the one that others wait for.
-    private mutating func addPendingWake(_ index: Int, _ wake: PendingWake) {
+    private mutating func addPendingWake(_ index: AppIndex, _ wake: PendingWake) {
         if !wake.isUnrequested { self[run: index].isUnrequested = false }
         apps[index].wakes.add(wake)
         guard apps[index].execution?.pendingWake?.yields(to: wake.reason) ?? true else { return }
         setPendingWake(index, wake.reason)
     }
 
-    private mutating func setPendingWake(_ index: Int, _ reason: LaunchReason?) {
+    private mutating func setPendingWake(_ index: AppIndex, _ reason: LaunchReason?) {
         guard var execution = apps[index].execution else { return }
         execution.pendingWake = reason
         update(index, execution)
@@ -104,7 +104,7 @@ extension LifecycleCore {
 
     /// The launch or the thaw is complete: begins the wakes that came until now, oldest first. `reason`: that of the launch or
     /// of the thaw, for which there is a wake without a request if no other is pending.
-    mutating func beginPendingWakes(_ index: Int, _ reason: LaunchReason?, _ now: Instant) {
+    mutating func beginPendingWakes(_ index: AppIndex, _ reason: LaunchReason?, _ now: Instant) {
         let pending = apps[index].wakes.take()
         if pending.isEmpty, let reason {
             let id = apps[index].wakes.nextNumber()
@@ -114,7 +114,7 @@ extension LifecycleCore {
         for wake in pending { beginWake(index, wake, now) }
     }
 
-    private mutating func beginWake(_ index: Int, _ wake: PendingWake, _ now: Instant) {
+    private mutating func beginWake(_ index: AppIndex, _ wake: PendingWake, _ now: Instant) {
         let isOpen = self[run: index].assertions.containsWake { $0.id == wake.id }
         invariant(!isOpen || wake.id == 0, "a wake begins that is open", index)
         guard var deadline = begin(index, .wake, Self.wakeTime, wake: wake.id, now) else { return }
@@ -129,13 +129,13 @@ extension LifecycleCore {
 
     /// While wakes are open, what the app does is what a user asked for if one of them is a user's (L53). After the last one it
     /// stays as it was.
-    private mutating func followRequesters(_ index: Int) {
+    private mutating func followRequesters(_ index: AppIndex) {
         let wakes = self[run: index].assertions.wakes
         if !wakes.isEmpty { self[run: index].isUnrequested = wakes.allSatisfy { $0.isUnrequested } }
     }
 
     /// Ends the oldest wake that meets a condition, and no other.
-    mutating func endWake(_ index: Int, _ now: Instant, where isMeant: (Wake) -> Bool) {
+    mutating func endWake(_ index: AppIndex, _ now: Instant, where isMeant: (Wake) -> Bool) {
         guard let wake = self[run: index].assertions.removeWake(where: isMeant) else { return }
         cancel(index, wake.deadline, wake: wake.id)
         followRequesters(index)
@@ -143,7 +143,7 @@ extension LifecycleCore {
     }
 
     /// Ends all wakes: the user has come, or the app ends.
-    mutating func endWakes(_ index: Int) {
+    mutating func endWakes(_ index: AppIndex) {
         apps[index].wakes.reset()
         while let wake = self[run: index].assertions.removeWake(where: { _ in true }) {
             cancel(index, wake.deadline, wake: wake.id)
@@ -153,7 +153,7 @@ extension LifecycleCore {
     /// The app has completed the wake `id`. Without a number it is the oldest of those that have to be completed, or else the oldest:
     /// an app does not complete what needs no completion. Wakes that may have been completed while there was no daemon come after
     /// the others of their kind.
-    mutating func wakeCompleted(_ index: Int, _ result: WakeResult, _ id: UInt64?, _ now: Instant) {
+    mutating func wakeCompleted(_ index: AppIndex, _ result: WakeResult, _ id: UInt64?, _ now: Instant) {
         let named = self[run: index].assertions.wakes.filter { id == nil || $0.id == id }
         let meant = named.min { $0.order < $1.order }
         let wake = meant.flatMap { meant in self[run: index].assertions.removeWake { $0 == meant } }
@@ -172,7 +172,7 @@ extension LifecycleCore {
     }
 
     /// Messages were lost. The app may have been launched or thawed, and may have completed wakes that have not begun here.
-    mutating func doubtPendingWakes(_ index: Int) {
+    mutating func doubtPendingWakes(_ index: AppIndex) {
         if apps[index].wakes.pending.isEmpty, let reason = apps[index].execution?.pendingWake {
             let id = apps[index].wakes.nextNumber()
             let isUnrequested = self[run: index].isUnrequested
@@ -183,7 +183,7 @@ extension LifecycleCore {
 
     /// The app may complete a wake before the report that it runs.
     /// - Returns: the number of the wake, 0 if it has none; `nil`: no such wake was pending.
-    private mutating func completePendingWake(_ index: Int, _ id: UInt64?, _ result: WakeResult) -> UInt64? {
+    private mutating func completePendingWake(_ index: AppIndex, _ id: UInt64?, _ result: WakeResult) -> UInt64? {
         let wake = apps[index].wakes.remove(id) { [policy = apps[index].policy] in policy.mustComplete($0) }
         if wake == nil {
             // Without a request there is only a reason.
@@ -196,7 +196,7 @@ extension LifecycleCore {
     }
 
     /// The app cannot read what it was woken for: to complete that is not its duty (L30).
-    mutating func notificationDelayed(_ index: Int, _ id: UInt64) {
+    mutating func notificationDelayed(_ index: AppIndex, _ id: UInt64) {
         apps[index].wakes.excuse(id)
         self[run: index].assertions.updateWakes { wake in
             guard wake.id == id else { return }
@@ -208,13 +208,13 @@ extension LifecycleCore {
 
     /// An app cannot know whether a wake has ended, because the user came or its time was over: only a number that no wake has
     /// had is a mistake.
-    private mutating func warnOfUnknownWake(_ index: Int, _ id: UInt64?) {
+    private mutating func warnOfUnknownWake(_ index: AppIndex, _ id: UInt64?) {
         guard let id, id == 0 || id > apps[index].wakes.lastNumber, apps[index].execution != nil else { return }
         effects.append(.warn(self[run: index].id, .unknownWake(id: id)))
     }
 
     /// The time of a wake is over: an error if the wake had to be completed (L30), else simply its end.
-    mutating func wakeTimeEnded(_ index: Int, _ now: Instant) {
+    mutating func wakeTimeEnded(_ index: AppIndex, _ now: Instant) {
         let isOver = { (wake: Wake) in wake.deadline.due.map { $0 <= now } ?? false }
         guard let wake = self[run: index].assertions.wakes.first(where: isOver) else { return }
         guard wake.mustComplete else { return endWake(index, now) { $0 == wake } }

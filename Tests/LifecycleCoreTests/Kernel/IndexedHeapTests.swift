@@ -8,9 +8,9 @@ struct IndexedHeapTests {
     func model() {
         var random = RandomGenerator(state: 7)
         var heap = IndexedHeap<Int>()
-        var model: [Int: Int] = [:]
+        var model: [AppIndex: Int] = [:]
         for _ in 0..<5000 {
-            let slot = Int.random(in: 0..<40, using: &random)
+            let slot = AppIndex(Int.random(in: 0..<40, using: &random))
             let key = random.isOne(in: 3) ? nil : Int.random(in: 0..<20, using: &random)
             heap.set(slot, to: key)
             model[slot] = key
@@ -26,7 +26,7 @@ struct IndexedHeapTests {
     @Test("equal keys come in the order of their slots")
     func equalKeys() {
         var heap = IndexedHeap<Int>()
-        for slot in [4, 1, 3, 0, 2] { heap.set(slot, to: 9) }
+        for slot: AppIndex in [4, 1, 3, 0, 2] { heap.set(slot, to: 9) }
         heap.set(1, to: nil)
         heap.set(1, to: 9)
         #expect(heap.smallest(10) == [0, 1, 2, 3, 4])

@@ -32,10 +32,10 @@ struct NumberTableTests {
         var random = RandomGenerator(state: 5)
         let numbers = pool.numbers(&random)
         var table = NumberTable()
-        var model: [UInt64: Int] = [:]
+        var model: [UInt64: AppIndex] = [:]
         for step in 0..<4000 {
             let number = random.pick(numbers)
-            let index = random.isOne(in: 2) ? nil : step
+            let index = random.isOne(in: 2) ? nil : AppIndex(step)
             table[number] = index
             model[number] = index
             // A wrong count can fill the table, in which a search then never ends.
@@ -56,15 +56,15 @@ struct NumberTableTests {
         for _ in 0..<100 {
             let entries = (0..<20).map { UInt64($0) * UInt64.random(in: 1...3, using: &random) }
             var table = NumberTable()
-            for number in entries { table[number] = Int(number) + 1 }
+            for number in entries { table[number] = AppIndex(Int(number) + 1) }
             var other = NumberTable()
             // Entries that are removed again make the other table larger and move its entries.
             let removed = (1000..<1200).map { UInt64($0) }
-            for number in (entries + removed).shuffled(using: &random) { other[number] = Int(number) + 1 }
+            for number in (entries + removed).shuffled(using: &random) { other[number] = AppIndex(Int(number) + 1) }
             for number in removed.shuffled(using: &random) { other[number] = nil }
             #expect(table == other && other == table)
             #expect(table.hashValue == other.hashValue)
-            other[entries[7]] = -1 + 1
+            other[entries[7]] = 0
             #expect(table != other && other != table)
             other[entries[7]] = nil
             #expect(table != other && other != table)
