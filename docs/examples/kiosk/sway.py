@@ -137,13 +137,15 @@ class Greenroom:
         method, arguments = ("ActivateScene", GLib.Variant("(s)", (scene,))) if self.apps[path]["Scenes"] else ("Activate", None)
         self.bus.call(None, path, APP, method, arguments, None, Gio.DBusCallFlags.NONE, GLib.MAXINT, None, answered)
 
-    def set_snapshot(self, path, contents):
+    def set_snapshot(self, path, contents, scene=None):
         file = os.memfd_create("snapshot", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.write(file, contents)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+        method, arguments = ("SetSceneSnapshot", GLib.Variant("(ssh)", (scene, "image/png", 0))) if scene else (
+            "SetSnapshot", GLib.Variant("(sh)", ("image/png", 0)))
         try:
             # The list closes the descriptor.
-            self.call(path, APP, "SetSnapshot", GLib.Variant("(sh)", ("image/png", 0)), Gio.UnixFDList.new_from_array([file]))
+            self.call(path, APP, method, arguments, Gio.UnixFDList.new_from_array([file]))
         except GLib.Error as error:
             # Otherwise the app takes its snapshots itself, or its manifest hides them.
             if "InvalidArgument" in error.message:
@@ -281,15 +283,19 @@ class Provider:
         return f'"{path}" fill'
 
     def take_snapshot(self, output, faces):
-        """Of the app that an output shows, before it is hidden. A locked screen does not show it."""
-        paths = {face[0] for face in faces if face}
-        app = self.greenroom.apps[min(paths)] if len(paths) == 1 else None
+        """Of the app that an output shows, and of the scene, before it is hidden. A locked screen does not show it."""
+        faces = {face for face in faces if face}
+        path = min(faces)[0] if len({path for path, _ in faces}) == 1 else None
+        app = self.greenroom.apps.get(path)
         if app and app["Pid"] and self.greenroom.reasons.get(app["Id"]) not in ("locked", "sleep"):
             try:
                 picture = subprocess.run(["grim", "-o", output, "-"], stdout=subprocess.PIPE, timeout=10, check=True).stdout
-                self.greenroom.set_snapshot(min(paths), picture)
             except (OSError, subprocess.SubprocessError) as error:
                 print(f"sway.py: {error}", file=sys.stderr)
+                return
+            scenes = [scene for _, scene in faces if len(faces) == 1 and any(scene == known["id"] for known in app["Scenes"])]
+            for scene in [None] + scenes:
+                self.greenroom.set_snapshot(path, picture, scene)
 
     def input(self, screen, faces):
         """An inactive app gets no keys: its workspace has the focus instead of its window."""
