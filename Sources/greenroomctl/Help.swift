@@ -79,6 +79,11 @@ enum Help {
     private static var certifyDetails: String {
         """
           -p, --property KEY=VALUE  A setting of the command's manifest (greenroom.app(5)); the option may be repeated
+          --client COMMAND        Let this command of sh(1) make the requests of the step load: it reads a line for each
+                                  round, and writes a line: ok, or what is wrong
+          --rounds N              Suspend the app so often in the step load (default: 5)
+          --timeout TIME          For each answer of the client (default: 10s)
+          --only STEP,…           Take and report only these steps
           --junit FILE            Write the report to FILE, too, in the XML format of JUnit
           --keep                  Keep the folder with the log of greenroomd
           --config DIR            Look for the manifest of APP in this folder
@@ -87,8 +92,14 @@ enum Help {
         background, suspension, memory warning, notification, a kill with restoration, requests while it is frozen, a restart of
         the daemon, the end. A line a step says what the app handled and how fast, what it ignored, which is allowed, and what
         broke. The app that is installed is not touched; what its program does with files outside of its own folders is done.
-        The exit status is 1 if something broke.
+        The exit status is 1 if something broke. The steps are \(certifySteps).
         """
+    }
+
+    /// Two lines.
+    private static var certifySteps: String {
+        let names = CertifyStep.all.map(\.name)
+        return [names[..<7], names[7...]].map { $0.joined(separator: " ") }.joined(separator: "\n")
     }
 
     private static var snapshotDetails: String {

@@ -45,7 +45,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .pressure: "[warning|critical|normal]"
         case .edit: "APP [--config DIR]"
         case .initialize: "NAME [--url-scheme SCHEME]… [--config DIR] -- COMMAND…"
-        case .certify: "[--junit FILE] [--keep] APP | [-p KEY=VALUE]… -- COMMAND…"
+        case .certify: "[--client COMMAND] [--only STEP,…] [--junit FILE] APP | [-p KEY=VALUE]… -- COMMAND…"
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "[APP] URL [--no-block]"
@@ -217,7 +217,7 @@ package enum Option: String, CaseIterable, Sendable {
     case name, quiet, keep, `protocol`
     case scene, scenes
     case output
-    case junit
+    case junit, client, rounds, only
 
     var long: String { "--" + rawValue }
 
@@ -233,7 +233,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
-            .name, .quiet, .keep, .protocol, .scene, .scenes, .junit:
+            .name, .quiet, .keep, .protocol, .scene, .scenes, .junit, .client, .rounds, .only:
             nil
         }
     }
@@ -244,7 +244,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .runtime, .config: "DIR"
         case .reason: "REASON"
         case .url: "URL"
-        case .lines, .count: "N"
+        case .lines, .count, .rounds: "N"
         case .since, .timeout, .interval: "TIME"
         case .after, .answer: "SERIAL"
         case .result: "RESULT"
@@ -254,6 +254,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: "NAME[=VALUE]"
         case .file: "PATH"
         case .output, .junit: "FILE"
+        case .client: "COMMAND"
+        case .only: "STEP"
         case .jetsamOrder: "ORDER"
         case .name: "NAME"
         case .scene: "ID"
@@ -265,7 +267,7 @@ package enum Option: String, CaseIterable, Sendable {
     }
 
     /// Whether the values of several options are joined by commas; otherwise the last one counts.
-    var isList: Bool { self == .property || self == .urlScheme || self == .state }
+    var isList: Bool { [.property, .urlScheme, .state, .only].contains(self) }
 
     /// The verbs that accept the option; `nil` for all.
     var verbs: [Verb]? {
@@ -283,7 +285,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .follow: [.log]
         case .property: [.show, .run, .certify]
         case .keep: [.run, .certify]
-        case .junit: [.certify]
+        case .junit, .client, .rounds, .only: [.certify]
         case .name, .quiet: [.run]
         case .protocol: [.run, .mcpConfig]
         case .output: [.snapshot]
@@ -292,7 +294,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: [.launch, .restart]
         case .now: [.enable, .disable]
         case .whileConnected: [.interrupt]
-        case .after, .timeout, .result, .answer: [.app]
+        case .after, .result, .answer: [.app]
+        case .timeout: [.app, .certify]
         case .urlScheme: [.initialize]
         case .state, .full, .scenes: [.list]
         case .scene: [.activate, .background, .close, .snapshot]

@@ -87,6 +87,61 @@ struct CertifyTests {
         #expect(command.isCommand && command.operands == ["photos.app"] && command.apps.isEmpty)
     }
 
+    @Test("options of the rounds: unknown steps, numbers and times are refused with what is expected")
+    func roundOptions() {
+        func problem(_ line: String...) -> String? {
+            guard case .wrong(let sentence) = Invocation.parse(["certify"] + line + ["photos"]) else { return nil }
+            return sentence
+        }
+        let steps = CertifyStep.all.map(\.name).joined(separator: ", ")
+        #expect(problem("--only=lod") == "--only: unknown step 'lod'; did you mean 'load'?; expected \(steps)")
+        #expect(problem("--only=launch,,load")?.hasPrefix("--only: unknown step ''") == true)
+        #expect(problem("--only=load", "--only=kill") == nil)
+        for number in ["0", "-1", "x", "100001", "99999999999999999999"] {
+            #expect(problem("--rounds=\(number)") == "--rounds: invalid number '\(number)'; expected 1 to 100000")
+        }
+        #expect(problem("--rounds=100000") == nil)
+        #expect(problem("--client=a", "--only=launch") == "--client is for the step load, which --only does not name")
+        #expect(problem("--rounds=1", "--only=kill") == "--rounds is for the step load, which --only does not name")
+        for time in ["0", "infinity", "x"] {
+            #expect(
+                problem("--client=a", "--timeout=\(time)")
+                    == "--timeout: invalid time '\(time)'; expected a time span such as 30s or 1min")
+        }
+        #expect(problem("--timeout=3s") == "certify: --timeout is for the answers of --client")
+        #expect(problem("--client=a", "--timeout=3s") == nil)
+        guard
+            case .run(let given) = Invocation.parse(
+                [
+                    "certify", "--client=a b", "--only=terminate,load", "--only=launch", "--rounds=7", "--timeout=3s",
+                    "photos",
+                ])
+        else {
+            Issue.record("not parsed")
+            return
+        }
+        let options = CertifyOptions(given)
+        #expect(options.client == "a b" && options.rounds == 7 && options.timeout == .seconds(3))
+        #expect(options.steps.map(\.name) == ["launch", "load", "terminate"])
+        #expect(CertifyOptions().steps.count == CertifyStep.all.count)
+    }
+
+    @Test("lines of a client are bounded, and end with a line feed")
+    func clientLines() {
+        var lines = ClientLines()
+        lines.add(Array("ok\r\nwrong: \u{E4}\nrest".utf8)[...])
+        #expect(lines.next() == "ok" && lines.next() == "wrong: \u{E4}" && lines.next() == nil)
+        #expect(lines.hasText && lines.rest == "rest" && !lines.isTooLong)
+        lines = ClientLines()
+        lines.add(ArraySlice(repeating: 0x61, count: ClientLines.longest))
+        #expect(!lines.isTooLong && lines.next() == nil)
+        lines.add([0x0A])
+        #expect(!lines.isTooLong && lines.next()?.utf8.count == ClientLines.longest)
+        lines.add(ArraySlice(repeating: 0x61, count: ClientLines.longest + 1))
+        lines.add([0x0A])
+        #expect(lines.isTooLong && lines.next() == nil && lines.rest.utf8.count == ClientLines.longest)
+    }
+
     @Test("of an HTTP answer the header, which has the date, is not compared")
     func comparable() {
         let answer = Array("HTTP/1.1 200 OK\r\nDate: today\r\n\r\nbody".utf8)

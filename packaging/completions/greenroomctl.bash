@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort | --interval | --count | --scene | --protocol)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme | --state | --sort | --interval | --count | --scene | --protocol | --client | --rounds | --only | --junit)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -59,11 +59,21 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'active inactive launching background suspended terminating notRunning' -- "$word")
         return
         ;;
+    --only)
+        words='launch interruption background suspend push activate notification system-events lock memory-warning scenes load
+            kill reexec daemon-kill terminate'
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+        return
+        ;;
+    --client)
+        mapfile -t COMPREPLY < <(compgen -c -- "$word")
+        return
+        ;;
     --jetsam-order)
         mapfile -t COMPREPLY < <(compgen -W 'largest lru balanced' -- "$word")
         return
         ;;
-    --file | --output | -o)
+    --file | --output | -o | --junit)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
@@ -85,7 +95,7 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'jsonrpc mcp' -- "$word")
         return
         ;;
-    --url | --lines | -n | --after | --timeout | --answer | --url-scheme | --interval | --count | --scene) return ;;
+    --url | --lines | -n | --after | --timeout | --answer | --rounds | --url-scheme | --interval | --count | --scene) return ;;
     esac
     if [[ $word == -* ]]; then
         words='--json --system --user --runtime --help'
@@ -103,7 +113,7 @@ _greenroomctl() {
         log) words+=' --follow --lines --since' ;;
         run) words+=' --property --name --protocol --keep --quiet' ;;
         mcp-config) words+=' --protocol --remove' ;;
-        certify) words+=' --property --junit --keep --config' ;;
+        certify) words+=' --property --client --rounds --timeout --only --junit --keep --config' ;;
         top) words+=' --interval --sort --batch --count' ;;
         plot) words+=' --svg --html --perfetto --since --file' ;;
         replay) words+=' --jetsam-order' ;;

@@ -131,6 +131,12 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l name -x -d 'The
 complete -c greenroomctl -n '__fish_seen_subcommand_from run mcp-config' -l protocol -x -a 'jsonrpc mcp' -d 'What the command reads and writes'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l keep -d 'Create a manifest first'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -s p -l property -x -d 'A setting of the command: KEY=VALUE'
+complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l client -x -a '(__fish_complete_command)' -d 'Make the requests with this command'
+complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l rounds -x -d 'Suspend the app so often'
+complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l timeout -x -d 'For an answer of the client'
+complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l only -x \
+    -a 'launch interruption background suspend push activate notification system-events lock memory-warning scenes load kill reexec daemon-kill terminate' \
+    -d 'Take only these steps'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l junit -r -F -d 'Write the report to this file'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l keep -d 'Keep the log of the daemon'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l quiet -d 'Do not warn'

@@ -20,6 +20,8 @@ struct CertifyOutcome: Equatable {
     var finding: String
     /// How long the app took.
     var took: Duration?
+    /// What was counted in the step "requests".
+    var rounds: CertifyRounds?
 
     static func handled(_ finding: String, _ took: Duration? = nil) -> Self {
         Self(verdict: .handled, finding: finding, took: took)
@@ -94,6 +96,7 @@ struct CertifyReport: Equatable {
                             ("finding", .string(point.outcome.finding)),
                         ]
                         if let took = point.outcome.took { members.append(("tookSeconds", took.json)) }
+                        if let rounds = point.outcome.rounds { members.append(("requests", rounds.json)) }
                         return .object(members)
                     })
             ),

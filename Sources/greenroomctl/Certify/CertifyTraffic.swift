@@ -147,53 +147,72 @@ enum CertifyRequest: CaseIterable {
     }
 }
 
-extension CertifySteps {
-    /// How often the app is frozen with a connection open.
-    private static let freezes = 5
-    /// An app that is woken within 1s of its suspension, several times in turn, is left awake (L50).
-    private static let rest = Duration.milliseconds(1100)
+/// Sends a request that many servers answer, on connections that were open while the app was suspended.
+final class CertifyGuess: CertifyRequester {
+    private let endpoint: CertifyEndpoint
+    private let request: CertifyRequest
+    private let expected: [UInt8]
+    private var connection: CertifyConnection?
 
-    static func load(_ app: Rehearsal) throws(Failure) -> CertifyOutcome {
-        guard let pid = try app.status().pid, let endpoint = CertifyEndpoint.find(pid) else {
-            return .notApplicable("its main process listens on no TCP or Unix socket")
-        }
-        guard let (request, expected) = choose(endpoint) else {
-            return .notApplicable("\(endpoint.name) gives the same answer twice to none of the requests that are known")
-        }
-        let wakes = app.manifest.traffic ?? app.isWorker
-        var times: [Duration] = []
-        for _ in 0..<freezes {
-            guard let connection = endpoint.connect() else { return .broken("\(endpoint.name) refuses a connection") }
-            if let problem = try app.prepare(.suspended) { return .notApplicable(problem) }
-            if wakes { _ = try app.wait(atMost: rest) { () throws(Failure) in app.last(.ended) != nil } }
-            let start = EventLoop.now()
-            guard connection.send(request) else { return .broken("a connection was lost while the app was suspended") }
-            if !wakes { _ = try app.request("Activate") }
-            let answer = connection.answer(to: request)
-            if let end = try app.unexpectedEnd() { return end }
-            try app.stopIfInterrupted()
-            guard answer == expected else {
-                return .broken(
-                    "answered \(request.name) at \(endpoint.name) with \(answer.count) other bytes instead of \(expected.count) "
-                        + "after \(times.count + 1) freezes")
-            }
-            times.append(EventLoop.now() - start)
-        }
-        let how = wakes ? "woken by each request" : "activated for each request"
-        return .handled(
-            "\(request.name) at \(endpoint.name): the same \(expected.count) bytes before and after \(freezes) freezes, on "
-                + "connections from before them; \(how)", times.sorted()[times.count / 2])
-    }
-
-    /// The first request that the app answers the same way twice.
-    private static func choose(_ endpoint: CertifyEndpoint) -> (CertifyRequest, [UInt8])? {
+    /// With the first request that the app answers the same way twice; `nil`: there is none.
+    init?(_ endpoint: CertifyEndpoint) {
+        self.endpoint = endpoint
         for request in CertifyRequest.allCases {
             let answers = (0..<2).map { _ -> [UInt8] in
                 guard let connection = endpoint.connect(), connection.send(request) else { return [] }
                 return connection.answer(to: request, within: .seconds(2))
             }
-            if !answers[0].isEmpty, answers[0] == answers[1] { return (request, answers[0]) }
+            guard !answers[0].isEmpty, answers[0] == answers[1] else { continue }
+            (self.request, expected) = (request, answers[0])
+            return
         }
         return nil
+    }
+
+    func prepare() -> String? {
+        connection = endpoint.connect()
+        return connection == nil ? "\(endpoint.name) refuses a connection" : nil
+    }
+
+    func send(_ round: Int) -> String? {
+        connection?.send(request) == true ? nil : "a connection was lost while the app was suspended"
+    }
+
+    func answer(to round: Int, _ app: Rehearsal) throws(Failure) -> String? {
+        let answer = connection?.answer(to: request) ?? []
+        if answer == expected { return nil }
+        return "answered \(request.name) at \(endpoint.name) with \(answer.count) other bytes instead of "
+            + "\(expected.count) after \(round) freezes"
+    }
+
+    func finding(_ rounds: Int) -> String {
+        "\(request.name) at \(endpoint.name): the same \(expected.count) bytes before and after \(rounds) freezes, on "
+            + "connections from before them"
+    }
+}
+
+extension CertifySteps {
+    static func load(_ app: Rehearsal) throws(Failure) -> CertifyOutcome {
+        if let command = app.options.client { return try load(app, command) }
+        guard let pid = try app.status().pid, let endpoint = CertifyEndpoint.find(pid) else {
+            return .notApplicable("its main process listens on no TCP or Unix socket")
+        }
+        guard let guess = CertifyGuess(endpoint) else {
+            return .notApplicable("\(endpoint.name) gives the same answer twice to none of the requests that are known")
+        }
+        return try CertifyRounds.play(app, guess)
+    }
+
+    /// The requests are those of the caller's client.
+    private static func load(_ app: Rehearsal, _ command: String) throws(Failure) -> CertifyOutcome {
+        // What the right answer is, the client learns from an app that runs. A worker is woken by the request.
+        if !app.isWorker, try app.status().state == "suspended" { _ = try app.request("Activate") }
+        let client = try CertifyClient(command, app.options.timeout)
+        defer { client.stop() }
+        var problem = client.send(0)
+        if problem == nil { problem = try client.answer(to: 0, app) }
+        try app.stopIfInterrupted()
+        if let problem { return try app.unexpectedEnd() ?? .broken(problem) }
+        return try CertifyRounds.play(app, client)
     }
 }

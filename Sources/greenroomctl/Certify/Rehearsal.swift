@@ -8,8 +8,8 @@ import Systemd
 
 /// One app under a daemon of its own, which `certify` takes through its lifecycle.
 final class Rehearsal {
-    let id: String
     let manifest: AppManifest
+    let options: CertifyOptions
     let daemon: CertifyDaemon
     private(set) var client: Client
     /// What the daemon reported of the app since the step began.
@@ -18,18 +18,21 @@ final class Rehearsal {
     private(set) var awake: String?
 
     /// The longest wait for what has no deadline of its own: for a suspension, more than `StartupSec=` and `BackgroundTimeSec=`.
-    private static let longestWait = Duration.seconds(75)
+    static let longestWait = Duration.seconds(75)
     /// How often a wait looks for Ctrl-C.
-    private static let slice = Duration.milliseconds(200)
+    static let slice = Duration.milliseconds(200)
 
-    init(_ id: String, _ manifest: AppManifest, _ daemon: CertifyDaemon, _ client: Client) {
-        self.id = id
+    init(_ manifest: AppManifest, _ options: CertifyOptions, _ daemon: CertifyDaemon, _ client: Client) {
         self.manifest = manifest
+        self.options = options
         self.daemon = daemon
         self.client = client
     }
 
+    var id: String { manifest.id.name }
     var isWorker: Bool { manifest.policy.role == .worker }
+    /// Whether input wakes it while it is suspended (L50).
+    var isWokenByInput: Bool { manifest.traffic ?? isWorker }
 
     func beginStep() throws(Failure) {
         try readArrived()
@@ -75,7 +78,7 @@ final class Rehearsal {
 
     // MARK: Events
 
-    private func readArrived() throws(Failure) {
+    func readArrived() throws(Failure) {
         while try readEvent(until: EventLoop.now()) {}
     }
 
@@ -169,9 +172,10 @@ final class Rehearsal {
     }
 
     /// Waits until an app in the background is suspended. An app that was waited for in vain is not waited for again.
-    func suspend() throws(Failure) -> Bool {
+    /// - Parameter hasBeen: it was suspended before, so it is waited for in any case.
+    func suspend(hasBeen: Bool = false) throws(Failure) -> Bool {
         var status = try status()
-        let isSuspended = try wait(atMost: awake == nil ? nil : .seconds(2)) { () throws(Failure) in
+        let isSuspended = try wait(atMost: awake == nil || hasBeen ? nil : .seconds(2)) { () throws(Failure) in
             status = try self.status()
             return status.state == "suspended" || status.state == "notRunning"
         }

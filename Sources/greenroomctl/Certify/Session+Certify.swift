@@ -28,10 +28,11 @@ extension Session {
         try daemon.start()
         let endpoint = Endpoint(runtime: daemon.runtime)
         let client = try Client(endpoint, Client.Options(isInteractive: false, escapesText: false))
-        let app = Rehearsal(manifest.id.name, manifest, daemon, client)
+        let options = CertifyOptions(invocation)
+        let app = Rehearsal(manifest, options, daemon, client)
         if let error = try app.status().error { throw Failure("certify: \(escaped(error))") }
         var report = CertifyReport(app: app.id)
-        for step in CertifyStep.all {
+        for step in options.steps {
             let outcome = try step.perform(app)
             let point = CertifyReport.Point(name: step.name, title: step.title, rules: step.rules, outcome: outcome)
             report.points.append(point)
@@ -125,22 +126,5 @@ extension Session {
             throw Failure("certify: \(escaped(error?.message ?? "the manifest has an error"))")
         }
         return manifest
-    }
-}
-
-/// The options of `certify`.
-enum CertifyOptions {
-    static func problem(_ invocation: Invocation) -> String? {
-        if !invocation.isCommand, invocation.operands.count > 1 {
-            return "certify: unexpected argument '\(escaped(invocation.operands[1]))'; a command comes after --"
-        }
-        if !invocation.isCommand, !invocation.settings.isEmpty {
-            return "certify: --property is for a command; an app has its manifest"
-        }
-        if let wrong = invocation.settings.first(where: { !$0.contains("=") || $0.contains("\n") || $0.hasSuffix("\\") }
-        ) {
-            return "--property: invalid setting '\(escaped(wrong))'; expected KEY=VALUE"
-        }
-        return nil
     }
 }
