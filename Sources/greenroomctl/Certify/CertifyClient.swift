@@ -106,7 +106,7 @@ final class CertifyClient: CertifyRequester {
 
     func finding(_ rounds: Int) -> String {
         let last = remark.isEmpty ? "" : ", and of the last one “\(remark)”"
-        return "the client found each answer right, before and after \(rounds) freezes\(last)"
+        return "the client found each answer right, before and after \(Self.freezes(rounds))\(last)"
     }
 
     /// - Parameter line: the client's answer.

@@ -18,6 +18,11 @@ protocol CertifyRequester {
     func finding(_ rounds: Int) -> String
 }
 
+extension CertifyRequester {
+    /// How often the app was suspended.
+    static func freezes(_ rounds: Int) -> String { rounds == 1 ? "a freeze" : "\(rounds) freezes" }
+}
+
 /// The rounds of the step "requests". In each one the app is suspended, and gets a request.
 struct CertifyRounds: Equatable {
     /// Those whose answer was right.

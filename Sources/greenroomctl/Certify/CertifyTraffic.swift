@@ -182,11 +182,11 @@ final class CertifyGuess: CertifyRequester {
         let answer = connection?.answer(to: request) ?? []
         if answer == expected { return nil }
         return "answered \(request.name) at \(endpoint.name) with \(answer.count) other bytes instead of "
-            + "\(expected.count) after \(round) freezes"
+            + "\(expected.count) after \(Self.freezes(round))"
     }
 
     func finding(_ rounds: Int) -> String {
-        "\(request.name) at \(endpoint.name): the same \(expected.count) bytes before and after \(rounds) freezes, on "
+        "\(request.name) at \(endpoint.name): the same \(expected.count) bytes before and after \(Self.freezes(rounds)), on "
             + "connections from before them"
     }
 }
