@@ -29,6 +29,8 @@ struct CertifyTests {
         report.points.remove(at: 2)
         #expect(report.status == 0)
         #expect(report.summary == "Nothing broke: of 3 steps 1 handled, 1 ignored, 1 not applicable.")
+        report.points.removeLast(2)
+        #expect(report.summary == "Nothing broke: of 1 step 1 handled.")
     }
 
     @Test("a line has the outcome, the time and the finding, without control characters")

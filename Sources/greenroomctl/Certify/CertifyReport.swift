@@ -77,7 +77,8 @@ struct CertifyReport: Equatable {
             return number == 0 ? nil : "\(number) \(verdict == .notApplicable ? "not applicable" : verdict.rawValue)"
         }
         let result = status == 0 ? "Nothing broke" : "\(escaped(app)) broke"
-        return "\(result): of \(points.count) steps " + counts.joined(separator: ", ") + "."
+        let steps = points.count == 1 ? "step" : "steps"
+        return "\(result): of \(points.count) \(steps) " + counts.joined(separator: ", ") + "."
     }
 
     // MARK: For programs
