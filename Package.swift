@@ -37,8 +37,8 @@ func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-/// A test target. It has no debug information, which takes an eighth of its compilation: the place of a failure is in the macros. SwiftPM
-/// adds `-g` after the flags of the target, so the compiler proper is told.
+/// A test target. It has no debug information, which takes an eighth of its compilation: the macros name the line of a failure. SwiftPM
+/// adds `-g` after the flags of the target, so `-gnone` has to be an option of the compiler proper.
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
     .testTarget(
         name: name, dependencies: dependencies, exclude: exclude,

@@ -179,7 +179,7 @@ extension BusPeer {
         let before = backlog ?? Backlog(messages: queued, since: now)
         // It has read since.
         backlog = Backlog(messages: queued, since: queued < before.messages ? now : before.since)
-        if let backlog, now - backlog.since >= limits.patience { return checkQueue(limit: limits.queuedMessages) }
+        if let backlog, now - backlog.since >= limits.readTimeout { return checkQueue(limit: limits.queuedMessages) }
         checkQueue(limit: limits.mostQueuedMessages)
     }
 

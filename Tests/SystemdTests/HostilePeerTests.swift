@@ -219,7 +219,7 @@ struct HostilePeerTests {
         var limits = BusServer.Limits()
         limits.peer.queuedMessages = 50
         limits.peer.mostQueuedMessages = 100
-        limits.peer.patience = .seconds(3600)
+        limits.peer.readTimeout = .seconds(3600)
         let stage = try Stage(limits: limits)
         let client = try stage.client()
         var delivered = 0
@@ -292,12 +292,14 @@ struct HostilePeerTests {
     }
 
     /// On a loaded machine a peer may get no processor while thousands of signals are sent.
-    @Test("a peer that reads late is not disconnected, however many messages wait; one that does not read is, after some time")
-    func patience() throws {
+    @Test(
+        "a peer that reads late is not disconnected, though many messages wait; one that does not read is, after some time"
+    )
+    func late() throws {
         for reads in [true, false] {
             var limits = BusServer.Limits()
             limits.peer.queuedMessages = 50
-            limits.peer.patience = reads ? .seconds(3600) : .milliseconds(10)
+            limits.peer.readTimeout = reads ? .seconds(3600) : .milliseconds(10)
             let stage = try Stage(limits: limits)
             let reader = try stage.bareClient()
             try reader.descriptor.setNonBlocking(true)
@@ -314,7 +316,9 @@ struct HostilePeerTests {
                 var (received, buffer) = (0, [UInt8](repeating: 0, count: 1 << 16))
                 #expect(
                     try stage.loop.serve {
-                        while case let count = recv(reader.raw, &buffer, buffer.count, 0), count > 0 { received += count }
+                        while case let count = recv(reader.raw, &buffer, buffer.count, 0), count > 0 {
+                            received += count
+                        }
                         return received >= 500 * 4000 || !stage.gone.isEmpty
                     })
             } else {

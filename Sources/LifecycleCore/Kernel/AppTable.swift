@@ -1,4 +1,4 @@
-/// Which app of a core: a handle to its place in `AppTable`, and in everything that the core keeps by app. It stays the app's until the
+/// Which app of a core: a handle to its position in `AppTable`, and in everything that the core keeps by app. It stays the app's until the
 /// app is removed; then another one may get it.
 struct AppIndex: Hashable, Strideable, Sendable {
     let number: Int
@@ -12,7 +12,7 @@ struct AppIndex: Hashable, Strideable, Sendable {
     static func == (a: AppIndex, b: AppIndex) -> Bool { a.number == b.number }
 }
 
-/// The apps of a core. The place of a removed one is empty until another app gets it.
+/// The apps of a core. The position of a removed one is free until another app gets it.
 struct AppTable: Hashable, MutableCollection, RandomAccessCollection, Sendable {
     /// As they are saved.
     private(set) var all: [App] = []

@@ -4,7 +4,7 @@
 /// `Effect`s come out in order, from the one exit of `handle`.
 package struct LifecycleCore: Hashable, Sendable {
     var apps = AppTable()
-    /// Places in `apps` that are empty.
+    /// Positions in `apps` that are free.
     var freeIndices: [AppIndex] = []
     var indices: [AppID: AppIndex] = [:]
     /// The app of each run. Only an app whose life holds that run is in here.
