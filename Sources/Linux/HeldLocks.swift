@@ -97,15 +97,20 @@ extension Enclosure {
     /// Begins the search for the locks that processes of the app hold on files that others can open. The app is frozen.
     /// - Parameters:
     ///   - resources: what else is searched for.
+    ///   - findsAccessories: whether an open accessory is searched for (L28).
     ///   - mayFindWaiters: whether /proc/locks may be read to find programs that wait for a shared lock.
     package func lockSearch(
-        _ resources: SharedResources, mayFindWaiters: @escaping () -> Bool
+        _ resources: SharedResources, findsAccessories: Bool, mayFindWaiters: @escaping () -> Bool
     ) throws(SystemError) -> LockSearch {
-        switch kind {
-        case .cgroup: LockSearch(proc, try pids(), resources, mayFindWaiters: mayFindWaiters)
-        // A search of /proc takes milliseconds, and the freeze has just made one.
-        case .family(let family): LockSearch(proc, try family.knownPids(), resources, mayFindWaiters: mayFindWaiters)
-        }
+        let processes =
+            switch kind {
+            case .cgroup: try pids()
+            // A search of /proc takes milliseconds, and the freeze has just made one.
+            case .family(let family): try family.knownPids()
+            }
+        let search = LockSearch(proc, processes, resources, mayFindWaiters: mayFindWaiters)
+        if findsAccessories { search.accessories = AccessoryCheck() }
+        return search
     }
 }
 
@@ -156,6 +161,11 @@ package final class LockSearch {
     private let check = DescriptorCheck()
     /// All descriptors were examined.
     private var isComplete = true
+
+    /// `nil`: they are not searched for.
+    fileprivate var accessories: AccessoryCheck?
+    /// A process of the app has an accessory open.
+    package private(set) var hasAccessory = false
 
     /// What was found at the end; `nil`: no lock.
     package private(set) var held: HeldLocks?
@@ -246,8 +256,10 @@ package final class LockSearch {
 
     private func examine(_ name: String) throws(SystemError) {
         let path = "\(proc.root)/\(examined)/fd/\(name)"
+        guard let link = linkTarget(path, limit: 4097) else { return }
+        if !hasAccessory, let accessories, accessories.isAccessory(path, link) { hasAccessory = true }
         // Sockets, pipes and the like have no path, and no locks that concern other apps.
-        guard let link = linkTarget(path, limit: 4097), link.first == UInt8(ascii: "/") else { return }
+        guard link.first == UInt8(ascii: "/") else { return }
         if resources.containsHeld(link.text) { heldResources.insert(link.text) }
         let bytes: [UInt8]
         do {

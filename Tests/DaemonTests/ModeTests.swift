@@ -2,7 +2,9 @@ import Control
 import Glibc
 import JSON
 import Linux
+import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// What keeps real processes awake for as long as it lasts (L28).
@@ -89,5 +91,50 @@ struct ModeTests {
         // A logind that ends takes them along, unless it comes back.
         try logind.setInhibitors([])
         try stage.serve("it is suspended again") { try stage.daemon.state("backup") == "suspended" }
+    }
+
+    /// Holds /dev/full open until the file `closed` exists.
+    private static func holder(_ root: String) -> String {
+        "[App]\nStartupSec=0\nExecStart=/bin/sh -c 'exec 5</dev/full; while [ ! -e \(root)/closed ]; do sleep 0.1; done; "
+            + "exec 5<&-; exec sleep 1000'\n[Lifecycle]\nSuspendDelaySec=0\n"
+    }
+
+    @Test(
+        "an app with BackgroundModes=accessory stays awake while a process of it has an accessory open (L28)",
+        .enabled(if: geteuid() == 0, "needs a file system of its own"))
+    func accessory() throws {
+        let root = try TestDaemon.makeFolder()
+        // A kernel to which /dev/full is a device of the subsystem hidraw.
+        try createDirectories(at: root + "/char/1:7")
+        #expect(symlink("../../class/hidraw", root + "/char/1:7/subsystem") == 0)
+        let holder = Self.holder(root)
+        let daemon = try TestDaemon(
+            ["pad": holder + "BackgroundModes=accessory\n", "other": holder + "BackgroundModes=audio\n"],
+            configuration: "[Manager]\nForegroundLimit=2\n", root: root,
+            wrapper: [
+                "/usr/bin/unshare", "--mount", "/bin/sh", "-c",
+                "mount --bind \(root)/char /sys/dev/char && exec \"$@\"", "sh",
+            ])
+        for app in ["pad", "other"] {
+            try daemon.launch(app)
+            try daemon.eventually("the device is open") {
+                access("/proc/\(try daemon.pid(app))/fd/5", F_OK) == 0
+            }
+            _ = try daemon.ask("Background", app)
+        }
+        // The mode is not declared.
+        try daemon.waitUntil("other", is: "suspended")
+        func awake(_ daemon: TestDaemon) throws -> String? {
+            try daemon.status("pad")["awake"]?.arrayValue?.first?["explanation"]?.stringValue
+        }
+        try daemon.eventually("it is awake for it") {
+            try awake(daemon) == "it has an accessory open (BackgroundModes=accessory)"
+        }
+        #expect(try daemon.state("pad") == "background")
+        daemon.crash()
+        let next = try daemon.successor()
+        #expect(try awake(next) == "it has an accessory open (BackgroundModes=accessory)")
+        try replaceFile(at: root + "/closed", with: [])
+        try next.waitUntil("pad", is: "suspended")
     }
 }

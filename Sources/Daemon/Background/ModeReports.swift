@@ -6,8 +6,8 @@ import LoopPolicy
 import Posix
 import Systemd
 
-/// The background modes that clients, such as greenroom-session, report of unmodified programs (`ReportModes`, L28): an app is in a
-/// mode as long as a client says so and its manifest declares the mode.
+/// The background modes that clients, such as greenroom-session, report of unmodified programs (`ReportModes`, L28), and those that the
+/// daemon finds itself: an app is in a mode as long as a client or a source says so and its manifest declares the mode.
 ///
 /// A report replaces the previous one of its client, and ends with the connection. A client reports processes of its own user; root
 /// reports those of any user.
@@ -26,6 +26,9 @@ final class ModeReports {
         var modes: BackgroundModes
     }
 
+    /// A source of the daemon itself.
+    enum Source { case accessories }
+
     private struct Report {
         var user: UInt32
         var apps: [AppID: Shown] = [:]
@@ -35,6 +38,8 @@ final class ModeReports {
     private let containment: Containment
     private let driver: CoreDriver
     private var reports: [BusClient: Report] = [:]
+    /// What sources of the daemon show.
+    private var own: [Source: [AppID: Shown]] = [:]
     /// What was reported to the previous daemon, until a client of the same user reports again or the time is over.
     private var recovered: [AppID: Shown] = [:]
     /// What was sent to the core last: it may not have handled that event yet.
@@ -63,6 +68,20 @@ final class ModeReports {
     }
 
     private func endRecovery() { update(Set(dropRecovered { _ in true })) }
+
+    // MARK: Sources of the daemon
+
+    /// A source shows these modes of a run, and no others.
+    func show(_ modes: BackgroundModes, of app: AppID, _ run: RunID, by source: Source) {
+        if !modes.isEmpty {
+            own[source, default: [:]][app] = Shown(run: run, modes: modes)
+            // What a source knows is not kept for a client that may report it again.
+            recovered[app]?.modes.subtract(modes)
+        } else if own[source]?[app]?.run == run {
+            own[source]?[app] = nil
+        }
+        update([app])
+    }
 
     // MARK: Reports
 
@@ -162,9 +181,8 @@ final class ModeReports {
                 let before = sent.removeValue(forKey: app)
                 guard let run = driver.core.run(of: app) else { continue }
                 var modes: BackgroundModes = []
-                for case let shown? in reports.values.map({ $0.apps[app] }) + [recovered[app]] where shown.run == run {
-                    modes.formUnion(shown.modes)
-                }
+                let all = reports.values.map { $0.apps[app] } + own.values.map { $0[app] } + [recovered[app]]
+                for case let shown? in all where shown.run == run { modes.formUnion(shown.modes) }
                 if !modes.isEmpty { sent[app] = Shown(run: run, modes: modes) }
                 if modes != (before?.run == run ? before?.modes ?? [] : []) {
                     driver.send(.run(run, .modesShown(modes)))

@@ -40,6 +40,7 @@ final class DaemonContext {
     private(set) lazy var footprints = FootprintMeter(self)
     private(set) lazy var reclaimer = MemoryReclaimer(self)
     private(set) lazy var work = WorkMeter(self)
+    private(set) lazy var accessories = Accessories(self)
     private(set) lazy var signalTimers = SignalTimerPoll(self)
     private(set) lazy var inputs = InputWatcher(loop: loop, budget: budget)
     /// Descriptors for watches and held sockets.

@@ -105,6 +105,9 @@ final class Program {
         let performer = EffectPerformer(
             context: context, launcher: launcher, answers: answers, observers: observers, sleep: bus)
         driver.connect(performer: performer, observers: observers)
+        context.accessories.show = { [unowned self] app, run, isOpen in
+            self.bus.modeReports.show(isOpen ? .accessory : [], of: app, run, by: .accessories)
+        }
     }
 
     /// - Returns: the exit status.

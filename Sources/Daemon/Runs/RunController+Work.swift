@@ -9,15 +9,15 @@ extension RunController {
     /// Measures what the run has to do (L51). `workMeasured` follows.
     func measureWork(_ kind: WorkLookKind) { context.work.measure(self, kind) }
 
-    /// Finds the file locks that processes of the run hold (L43), after the freeze and before it is reported. What cannot be read
-    /// counts as none. The search of many descriptors takes turns of the loop, and ends without `completion` if the run is thawed
-    /// or killed meanwhile.
-    func findFileLocks(attempt: Int, completion: @escaping (FileLocks?) -> Void) {
+    /// Finds the file locks that processes of the run hold (L43), and whether they have an accessory open (L28), after the freeze
+    /// and before it is reported. What cannot be read counts as none. The search of many descriptors takes turns of the loop, and ends
+    /// without `completion` if the run is thawed or killed meanwhile.
+    func findFileLocks(attempt: Int, completion: @escaping (LockSearch?) -> Void) {
         let search: LockSearch
         do throws(SystemError) {
-            search = try enclosure.lockSearch(SharedResources(manifest.releases)) { [context] in
-                context.mayFindWaiters()
-            }
+            search = try enclosure.lockSearch(
+                SharedResources(manifest.releases), findsAccessories: context.accessories.areDeclared(by: self)
+            ) { [context] in context.mayFindWaiters() }
         } catch {
             logWarning("file locks cannot be found: \(error)")
             return completion(nil)
@@ -25,15 +25,15 @@ extension RunController {
         while advance(search) {
             if context.loop.isTurnOver { return findFileLocksLater(search, attempt, completion) }
         }
-        completion(fileLocks(search))
+        completion(search)
     }
 
-    private func findFileLocksLater(_ search: LockSearch, _ attempt: Int, _ completion: @escaping (FileLocks?) -> Void)
+    private func findFileLocksLater(_ search: LockSearch, _ attempt: Int, _ completion: @escaping (LockSearch?) -> Void)
     {
         context.loop.work.add { [weak self] in
             guard let self, self.isFrozen, self.freezeAttempt == attempt else { return false }
             if self.advance(search) { return true }
-            completion(self.fileLocks(search))
+            completion(search)
             return false
         }
     }
@@ -48,12 +48,13 @@ extension RunController {
         }
     }
 
-    private func fileLocks(_ search: LockSearch) -> FileLocks? {
-        search.held.map {
-            FileLocks(
-                count: $0.count, file: $0.file.printable(upTo: FileLocks.maximumFile), isShared: $0.isShared,
-                isResource: $0.isResource)
-        }
+}
+
+extension FileLocks {
+    init(_ held: HeldLocks) {
+        self.init(
+            count: held.count, file: held.file.printable(upTo: Self.maximumFile), isShared: held.isShared,
+            isResource: held.isResource)
     }
 }
 

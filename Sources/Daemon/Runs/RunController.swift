@@ -191,19 +191,21 @@ final class RunController {
 
     private func reportFrozen(_ attempt: Int) {
         lastContinued = nil
-        findFileLocks(attempt: attempt) { [weak self] locks in
+        findFileLocks(attempt: attempt) { [weak self] search in
             guard let self else { return }
             // A process of it was continued meanwhile.
             if self.lastContinued != nil { return self.awaitFrozen(attempt: attempt) }
-            self.reportFrozen(attempt, locks)
+            self.reportFrozen(attempt, search?.held.map(FileLocks.init), hasAccessory: search?.hasAccessory ?? false)
         }
     }
 
-    private func reportFrozen(_ attempt: Int, _ locks: FileLocks?) {
+    private func reportFrozen(_ attempt: Int, _ locks: FileLocks?, hasAccessory: Bool) {
         freezeProbe = nil
         reports.loggedProblem = nil
         reportedAttempt = attempt
         context.output.bound(id)
+        // Before the locks: it is not suspended, so it may hold them.
+        if hasAccessory { context.accessories.found(self) }
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
         if let locks { send(.locksFound(attempt: attempt, locks)) }

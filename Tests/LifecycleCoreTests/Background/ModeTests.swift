@@ -181,6 +181,23 @@ struct ModeTests {
         #expect(harness.state("player") == .suspended)
     }
 
+    @Test("a mode that a source shows while the app is being frozen keeps it awake, whatever it holds (L28, L43)")
+    func shownAtTheFreeze() {
+        let harness = harness(.accessory)
+        harness.behave("player") { $0.freezes = false }
+        harness.background("player")
+        harness.advance(.seconds(1))
+        let run = harness.run("player")
+        #expect(harness.effects.last == .freeze(run, attempt: 1))
+        show(.accessory, harness)
+        // They were found by the same search.
+        harness.handle(.run(run, .locksFound(attempt: 1, FileLocks(count: 1, file: "/db"))))
+        harness.handle(.run(run, .frozen(attempt: 1, memory: 1)))
+        harness.advance(.seconds(100))
+        #expect(harness.state("player") == .background)
+        #expect(harness.view("player").awake.map(\.reason) == [.mode(.accessory, isShown: true)])
+    }
+
     @Test("modes that sources show are saved, in any order (L28)")
     func shownAndSaved() throws {
         let harness = harness([.audio, .call])

@@ -1,0 +1,69 @@
+import LifecycleCore
+import Linux
+import LoopPolicy
+import Manifest
+import Systemd
+
+/// Finds the runs that have an accessory open (L28), of apps that declare the mode: when they are frozen, and from then on each
+/// `interval` for as long as that keeps them awake in the background. The kernel does not report when another process closes a device.
+final class Accessories {
+    private static let interval = Duration.seconds(5)
+
+    private unowned let context: DaemonContext
+    /// Shows the core whether a run has one open.
+    var show: (AppID, RunID, Bool) -> Void = { _, _, _ in }
+    /// The runs that had one open at the last look.
+    private var open: [RunID: AppID] = [:]
+    private var timer: Systemd.Timer?
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    func areDeclared(by run: RunController) -> Bool {
+        (context.manifests[run.app]?.value ?? run.manifest).policy.backgroundModes.contains(.accessory)
+    }
+
+    /// All apps are recovered.
+    /// - Parameter apps: those of which the core knows modes that sources show.
+    func started(_ apps: [AppID]) {
+        for app in apps {
+            guard let run = context.runs[app], context.events.view(of: app)?.shownModes.contains(.accessory) ?? false
+            else { continue }
+            found(run)
+        }
+    }
+
+    /// An accessory was found open when the run was frozen, or the previous daemon had found one.
+    func found(_ run: RunController) {
+        open[run.id] = run.app
+        show(run.app, run.id, true)
+        if !(timer?.isArmed ?? false) { arm() }
+    }
+
+    private func arm() {
+        if timer == nil { timer = try? context.loop.makeTimer(kind: .timer) { [weak self] _ in self?.lookAtAll() } }
+        // Without a timer it would be awake for ever.
+        guard let timer else { return open.keys.sorted().forEach(end) }
+        timer.arm(at: context.loop.now() + Self.interval)
+    }
+
+    private func lookAtAll() {
+        open.keys.sorted().forEach(look)
+        if !open.isEmpty { arm() }
+    }
+
+    private func look(_ id: RunID) {
+        // In the foreground it needs no reason to be awake. It is looked at again when it is frozen.
+        guard let run = context.runs[id], areDeclared(by: run),
+            context.events.view(of: run.app)?.state == .background, let search = try? run.enclosure.accessorySearch()
+        else { return end(id) }
+        context.loop.work.add { [weak self] in
+            if (try? search.advance()) ?? false { return true }
+            if !search.isFound { self?.end(id) }
+            return false
+        }
+    }
+
+    private func end(_ id: RunID) {
+        if let app = open.removeValue(forKey: id) { show(app, id, false) }
+    }
+}

@@ -1,0 +1,116 @@
+import CLinux
+import Glibc
+package import Posix
+
+/// Which open descriptors are accessories (L28): devices that are attached to the machine and detached from it again. The kernel's
+/// subsystem of a device decides, whatever the name of its node.
+struct AccessoryCheck {
+    /// Every device of these: game controllers, keyboards and sensors, and what a program uses without a driver of the kernel.
+    private static let subsystems: Set<String> = ["hidraw", "input", "usb", "usbmisc"]
+    /// What a serial port belongs to, if it is one of a cable or a radio. Those of the machine (ttyS0) are consoles, too.
+    private static let busesOfSerialPorts: Set<String> = ["bluetooth", "usb", "usb-serial"]
+    /// Of sound, the raw MIDI ports: a program that plays or records is in another mode.
+    private static let midiPorts = ["amidi", "dmmidi", "midi"]
+    /// The names of the kernel for the protocols of Bluetooth sockets.
+    private static let bluetoothProtocols: Set<String> = [
+        "BNEP", "CMTP", "HCI", "HIDP", "ISO", "L2CAP", "RFCOMM", "SCO",
+    ]
+
+    /// `/sys`; another folder in tests.
+    var sys = "/sys"
+
+    /// - Parameters:
+    ///   - path: of the descriptor in /proc.
+    ///   - target: what the link at the path says.
+    func isAccessory(_ path: String, _ target: ArraySlice<UInt8>) -> Bool {
+        if target.starts(with: "/dev/".utf8) { return isAccessoryNode(path) }
+        return target.starts(with: "socket:".utf8) && Self.isBluetooth(path)
+    }
+
+    private func isAccessoryNode(_ path: String) -> Bool {
+        var about = Glibc.stat()
+        guard stat(path, &about) == 0, about.st_mode & S_IFMT == S_IFCHR else { return false }
+        let (major, minor) = DescriptorCheck.numbers(ofDevice: UInt64(about.st_rdev))
+        // A device that was detached while it is open has no entry any more.
+        let device = "\(sys)/dev/char/\(major):\(minor)"
+        guard let subsystem = Self.lastName(device + "/subsystem") else { return false }
+        switch subsystem {
+        case "sound":
+            let name = Self.lastName(device) ?? ""
+            return Self.midiPorts.contains { name.hasPrefix($0) }
+        case "tty":
+            if Self.lastName(device)?.hasPrefix("rfcomm") ?? false { return true }
+            return Self.lastName(device + "/device/subsystem").map(Self.busesOfSerialPorts.contains) ?? false
+        default: return Self.subsystems.contains(subsystem)
+        }
+    }
+
+    /// The last component of what a link names.
+    private static func lastName(_ link: String) -> String? {
+        linkTarget(link, limit: 1024)?.split(separator: UInt8(ascii: "/")).last?.text
+    }
+
+    /// Each socket has the name of its protocol as an attribute, as lsof(8) reads it.
+    private static func isBluetooth(_ path: String) -> Bool {
+        var name = [UInt8](repeating: 0, count: 32)
+        let length = clinux_get_attribute(path, "system.sockprotoname", &name, name.count)
+        guard length > 0 else { return false }
+        return bluetoothProtocols.contains(name[..<length].prefix { $0 != 0 }.text)
+    }
+}
+
+/// Searches for an accessory that processes have open, in pieces of some 100 µs.
+package final class AccessorySearch {
+    /// The most descriptors that are looked at.
+    private static let mostDescriptors = 16_384
+    private static let piece = 64
+
+    private let proc: ProcFS
+    private let check: AccessoryCheck
+    private var unlisted: ArraySlice<Int32>
+    private var names: ArraySlice<String> = []
+    private var examined: Int32 = 0
+    private var count = 0
+    /// Whether one was found.
+    package private(set) var isFound = false
+
+    init(_ proc: ProcFS, _ processes: [Int32], _ check: AccessoryCheck = AccessoryCheck()) {
+        self.proc = proc
+        self.check = check
+        unlisted = processes[...]
+    }
+
+    /// Does the next piece. Processes that have ended, and those that may not be examined, have none open.
+    /// - Returns: whether there is more.
+    package func advance() throws(SystemError) -> Bool {
+        guard !names.isEmpty else {
+            guard count < Self.mostDescriptors, let pid = unlisted.popFirst() else { return false }
+            examined = pid
+            do {
+                names = try folderEntries(at: "\(proc.root)/\(pid)/fd")[...]
+            } catch {
+                guard error.meansGone || error.errno == EACCES || error.errno == EPERM else { throw error }
+            }
+            return true
+        }
+        for name in names.prefix(Self.piece) {
+            let path = "\(proc.root)/\(examined)/fd/\(name)"
+            guard let target = linkTarget(path, limit: 4097), check.isAccessory(path, target) else { continue }
+            isFound = true
+            return false
+        }
+        count += Self.piece
+        names = names.dropFirst(Self.piece)
+        return true
+    }
+}
+
+extension Enclosure {
+    /// Begins to search for an accessory that processes of the app have open.
+    package func accessorySearch() throws(SystemError) -> AccessorySearch {
+        switch kind {
+        case .cgroup: AccessorySearch(proc, try pids())
+        case .family(let family): AccessorySearch(proc, try family.knownPids())
+        }
+    }
+}
