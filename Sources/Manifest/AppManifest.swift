@@ -176,6 +176,16 @@ package enum LaunchLimit: Hashable, Sendable {
     case infinity
 }
 
+/// `Interruptions=`.
+package struct InterruptionSources: OptionSet, Hashable, Sendable {
+    package let rawValue: Int
+    package init(rawValue: Int) { self.rawValue = rawValue }
+    /// The calls of ModemManager.
+    package static let calls = InterruptionSources(rawValue: 1)
+
+    static let named: [(name: String, source: InterruptionSources)] = [("calls", .calls)]
+}
+
 /// The settings of `greenroom.conf`.
 package struct ManagerConfiguration: Hashable, Sendable {
     package var policy = ManagerPolicy()
@@ -186,6 +196,10 @@ package struct ManagerConfiguration: Hashable, Sendable {
     package var criticalPressure: PressureThreshold? = PressureThreshold(.full, percent: 10)
     /// L8: which app opens the URLs of a scheme that several apps open. Later ones take precedence.
     package var defaultHandlers: [DefaultHandler] = []
+    /// The app that handles the calls of ModemManager (L28); `nil`: none.
+    package var dialer: AppID?
+    /// What interrupts the apps that are active (L13).
+    package var interruptions: InterruptionSources = []
     /// Where greenroom-exporter serves metrics beside its Unix socket, which asks the daemon for it; `nil`: nowhere.
     package var metricsListen: HeldSocket.Address?
     /// The most bytes of the recording; 0: events are not kept. docs/decisions/recovery.md explains the default.

@@ -13,6 +13,22 @@ extension ManagerConfiguration {
                 $0 == "dry-run" ? true : parseBoolean($0) == true ? false : nil
             },
             handlers("Manager", "DefaultHandlers"),
+            .value("Manager", "Dialer", "the ID of an app such as org.example.Phone", \.dialer) { text -> AppID?? in
+                AppID(text).map { .some($0) }
+            },
+            Setting(
+                section: "Manager", key: "Interruptions",
+                expected: "one or more of " + InterruptionSources.named.map(\.name).joined(separator: ", ")
+            ) { configuration, text throws(ValueError) in
+                for word in plainWords(text) {
+                    guard let found = InterruptionSources.named.first(where: { $0.name == word.text }) else {
+                        throw ValueError.invalid(word.text, offset: word.offset)
+                    }
+                    configuration.interruptions.insert(found.source)
+                }
+            } reset: { configuration, _ in
+                configuration.interruptions = []
+            },
             .value(
                 "Manager", "MetricsListen", "off, or an address such as 127.0.0.1:9187, [::1]:9187 or a path",
                 \.metricsListen

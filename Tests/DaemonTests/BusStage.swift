@@ -19,12 +19,12 @@ final class BusStage {
     let client: BusPeer
     private(set) var signals: [BusSignal] = []
 
-    init(_ apps: [String: String] = [:]) throws {
+    init(_ apps: [String: String] = [:], configuration: String? = nil) throws {
         root = try TestDaemon.makeFolder()
         bus = try PrivateBus(in: root)
         loop = try EventLoop()
         client = try BusPeer(loop: loop, busAddress: bus.address)
-        daemon = try TestDaemon(apps, root: root)
+        daemon = try TestDaemon(apps, configuration: configuration, root: root)
         client.onSignal = { [unowned self] in signals.append($0) }
         client.addMatch("type='signal',path_namespace='\(ControlNames.managerPath)'")
         try waitForOwner(of: ControlNames.busName)

@@ -39,12 +39,16 @@ final class PrivateBus {
                 <allow send_destination="org.freedesktop.login1"/>
                 <allow send_destination="org.freedesktop.UPower"/>
                 <allow send_destination="net.hadess.SensorProxy"/>
+                <allow send_destination="org.freedesktop.ModemManager1"/>
+                <allow send_destination="org.freedesktop.GeoClue2"/>
               </policy>
               <policy user="root">
                 <allow own="org.freedesktop.PolicyKit1"/>
                 <allow own="org.freedesktop.login1"/>
                 <allow own="org.freedesktop.UPower"/>
                 <allow own="net.hadess.SensorProxy"/>
+                <allow own="org.freedesktop.ModemManager1"/>
+                <allow own="org.freedesktop.GeoClue2"/>
               </policy>
               <include>\(PrivateBus.data)/org.greenroom.conf</include>
             </busconfig>

@@ -211,13 +211,15 @@ struct ConfigurationTests {
     @Test("each setting is stored in the value of its key")
     func settings() throws {
         let (configuration, lines) = readConfiguration(
-            "[Manager]\nForegroundLimit=2\nSuspend=dry-run\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
+            "[Manager]\nForegroundLimit=2\nSuspend=dry-run\nDialer=org.example.Phone\nInterruptions=calls\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
                 + "CriticalAvailable=1K\nWarningPressure=full 20%\nCriticalPressure=30%\n")
         #expect(lines == [])
         let found = try #require(configuration)
         #expect(found.policy.foregroundLimit == 2)
         #expect(found.policy.budget == 5000)
         #expect(found.policy.isDryRun)
+        #expect(found.dialer == AppID("org.example.Phone"))
+        #expect(found.interruptions == .calls)
         #expect(found.policy.jetsamOrder == .lru)
         #expect(found.policy.warningAvailable == .percent(20))
         #expect(found.policy.criticalAvailable == .bytes(1024))
@@ -268,6 +270,7 @@ struct ConfigurationTests {
             ("Manager", "ForegroundLimit", ["0", "1001", "-1", "none", "1.5"]),
             ("Manager", "LaunchesAtOnce", ["0", "1001", "-1", "none", "processors"]),
             ("Manager", "DefaultHandlers", ["mail", "mailto", ":mail", "mailto:", "mailto:a/b", "1:mail"]),
+            ("Manager", "Dialer", ["a/b", ".hidden"]), ("Manager", "Interruptions", ["alerts"]),
             ("Memory", "Budget", ["0", "lots", "101%"]), ("Memory", "JetsamOrder", ["mru", "Largest"]),
             ("Memory", "WarningAvailable", ["lots", "101%", "infinity", "-1"]), ("Memory", "CriticalAvailable", ["x"]),
             ("Memory", "WarningPressure", ["0%", "100%", "some", "some7%", "most 7%", "some 7% 1s", "7", "some 7.5%"]),

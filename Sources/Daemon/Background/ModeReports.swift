@@ -27,7 +27,7 @@ final class ModeReports {
     }
 
     /// A source of the daemon itself.
-    enum Source { case accessories }
+    enum Source { case accessories, calls }
 
     private struct Report {
         var user: UInt32

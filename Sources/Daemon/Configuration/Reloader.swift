@@ -77,6 +77,7 @@ final class Reloader {
             } completion: { [self] in
                 service.onDisabledChange?(changes.disabled)
                 context.memory.watch(context.library.configuration)
+                service.onConfiguration?(context.library.configuration)
                 // `systemctl status` shows it. An unreachable service manager is not an error here.
                 _ = try? ServiceManager.notify(.status(service.summary))
                 completion()

@@ -40,13 +40,15 @@ extension ControlBus {
             inhibitor: inhibitor, events: driver, inhibitors: inhibitors)
         self.logind = logind
         let systemEvents = service.context.systemEvents
-        systemBus.onUp = { [weak logind, weak systemEvents] in
+        systemBus.onUp = { [weak logind, weak systemEvents, weak calls] in
             logind?.busIsUp($0)
             systemEvents?.busIsUp($0)
+            calls?.busIsUp($0)
         }
-        systemBus.onSignal = { [weak logind, weak systemEvents] in
+        systemBus.onSignal = { [weak logind, weak systemEvents, weak calls] in
             logind?.received($0)
             systemEvents?.received($0)
+            calls?.received($0)
         }
         guard systemBus !== messageBus else { return }
         systemBus.onDown = { [unowned self] _ in self.systemBusIsDown() }
@@ -55,6 +57,7 @@ extension ControlBus {
     private func systemBusIsDown() {
         logind?.busIsDown()
         service.context.systemEvents.busIsDown()
+        calls.busIsDown()
     }
 
     private func busIsDown(_ reason: String, _ journal: Journal) {

@@ -17,6 +17,7 @@ final class ControlBus {
     /// The bus of logind: `messageBus` in a system daemon, the system's in a user's daemon.
     var systemBus: MessageBus?
     var logind: Logind?
+    private(set) lazy var calls = Calls(driver: driver, answers: answers, modes: modeReports)
     private let answers: AnswerTable
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
@@ -33,6 +34,7 @@ final class ControlBus {
         self.answers = answers
         recent = RecentEventList(loop: service.loop, isReexecuted: isReexecuted)
         service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
+        service.onConfiguration = { [weak self] in self?.calls.configure($0) }
         service.context.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
     }
 

@@ -132,7 +132,8 @@ extension AwakeReason {
         case .mode(let mode, false): "it is in the mode '\(mode.name)' (BackgroundModes=)"
         case .mode(.audio, true): "it plays audio, as greenroom-session reports (BackgroundModes=audio)"
         case .mode(.recording, true): "it records, as greenroom-session reports (BackgroundModes=recording)"
-        case .mode(.call, true): "it is in a call, as greenroom-session reports (BackgroundModes=call)"
+        case .mode(.call, true):
+            "it is in a call, as ModemManager or greenroom-session reports (BackgroundModes=call)"
         case .mode(.accessory, true): "it has an accessory open (BackgroundModes=accessory)"
         case .mode(let mode, true): "it is in the mode '\(mode.name)', as a client reports (BackgroundModes=)"
         case .inhibitor(let text): "a process of it holds an inhibitor of logind: \(text)"

@@ -26,6 +26,8 @@ final class ControlService {
     var metricsListen: String { library.configuration.metricsListen?.description ?? "" }
     /// Called with the apps that errors in their manifests disable now or no longer, or with another error.
     var onDisabledChange: (([AppID]) -> Void)?
+    /// Called when the configuration was read.
+    var onConfiguration: ((ManagerConfiguration) -> Void)?
     /// Calls that wait until all apps are recovered and all manifests are read; `nil`: they are.
     private var held: [() -> Void]? = []
 
