@@ -11,7 +11,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         thawed, reclaimed, inspected,
         exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, modeBegan, modeEnded, inhibitorChanged,
-        modesShown,
+        modesShown, modesUnused,
         timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, heartbeatTimeChanged, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
@@ -76,6 +76,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .modeEnded: self = .modeEnded
         case .inhibitorChanged: self = .inhibitorChanged
         case .modesShown: self = .modesShown
+        case .modesUnused: self = .modesUnused
         case .timeoutExtended: self = .timeoutExtended
         case .wakeCompleted: self = .wakeCompleted
         case .heartbeat: self = .heartbeat

@@ -139,7 +139,7 @@ extension Line {
         case .continued: add(" was continued")
         case .taskBegan(let name, _): add(" begins \(name)")
         case .taskEnded(let name): add(" ends \(name)")
-        case .modeBegan, .modeEnded, .inhibitorChanged, .modesShown, .scene: addMode(event)
+        case .modeBegan, .modeEnded, .inhibitorChanged, .modesShown, .modesUnused, .scene: addMode(event)
         case .timeoutExtended(let time):
             add(" extends its timeout by ")
             add(time)
@@ -179,6 +179,7 @@ extension Line {
         case .scene(.began(let id, let role)): add(" begins the scene \(id), \(role.rawValue)")
         case .scene(.ended(let id)): add(" ends the scene \(id)")
         case .modesShown(let modes): add(modes.isEmpty ? " is shown in no mode" : " is shown in a mode")
+        case .modesUnused(let modes): add(modes.isEmpty ? " uses its modes" : " does not use a mode")
         case .inhibitorChanged(let inhibitor): add(inhibitor == nil ? " inhibits nothing" : " holds an inhibitor")
         default: break
         }

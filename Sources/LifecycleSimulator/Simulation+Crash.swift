@@ -121,7 +121,7 @@ extension World {
         // Libraries connect again.
         case .freezeLost, .outOfMemory, .notificationDelayed, .attached: event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
-            .reattached, .inhibitorChanged, .modesShown:
+            .reattached, .inhibitorChanged, .modesShown, .modesUnused:
             event
         }
     }

@@ -40,15 +40,17 @@ extension ControlBus {
             inhibitor: inhibitor, events: driver, inhibitors: inhibitors)
         self.logind = logind
         let systemEvents = service.context.systemEvents
-        systemBus.onUp = { [weak logind, weak systemEvents, weak calls] in
+        systemBus.onUp = { [weak logind, weak systemEvents, weak calls, weak locations] in
             logind?.busIsUp($0)
             systemEvents?.busIsUp($0)
             calls?.busIsUp($0)
+            locations?.busIsUp($0)
         }
-        systemBus.onSignal = { [weak logind, weak systemEvents, weak calls] in
+        systemBus.onSignal = { [weak logind, weak systemEvents, weak calls, weak locations] in
             logind?.received($0)
             systemEvents?.received($0)
             calls?.received($0)
+            locations?.received($0)
         }
         guard systemBus !== messageBus else { return }
         systemBus.onDown = { [unowned self] _ in self.systemBusIsDown() }
@@ -58,6 +60,7 @@ extension ControlBus {
         logind?.busIsDown()
         service.context.systemEvents.busIsDown()
         calls.busIsDown()
+        locations.busIsDown()
     }
 
     private func busIsDown(_ reason: String, _ journal: Journal) {

@@ -17,6 +17,7 @@ final class ControlBus {
     /// The bus of logind: `messageBus` in a system daemon, the system's in a user's daemon.
     var systemBus: MessageBus?
     var logind: Logind?
+    private(set) lazy var locations = LocationClaims(loop: service.loop, events: driver)
     private(set) lazy var calls = Calls(driver: driver, answers: answers, modes: modeReports)
     private let answers: AnswerTable
     private let objects = BusObjects()
@@ -181,6 +182,20 @@ final class ControlBus {
             result.level = driver.core.memory.level.name
             result.victim = victim?.name
             call.reply([result.variant])
+        }
+    }
+
+    // MARK: Sources
+
+    /// Lets the sources that concern single apps know of a change.
+    func follow(_ report: Report) {
+        switch report {
+        case .stateChanged(let app, from: _, to: _, reason: _):
+            calls.observe(app)
+            locations.changed(app)
+        case .modeBegan(let app, .location): locations.modeBegan(app)
+        case .modeEnded(let app, .location): locations.changed(app)
+        default: break
         }
     }
 

@@ -58,7 +58,7 @@ final class BusObserver: LifecycleObserver {
     init(bus: ControlBus) { self.bus = bus }
 
     func observe(_ report: Report, at now: Instant) {
-        if case .stateChanged(let app, from: _, to: _, reason: _) = report { bus.calls.observe(app) }
+        bus.follow(report)
         if rateLimiter.judge(report, at: now) == .suppressed { return }
         bus.publish(report, LogEntry(report))
     }

@@ -81,6 +81,7 @@ extension Program {
         context.pendingReceipts.update()
         enableSignals()
         bus.modeReports.started()
+        driver.core.appsAsserting(.location).forEach(bus.locations.modeBegan)
         context.accessories.started(driver.core.appsWithShownModes)
         service.started()
         try bus.joinBus(options, inhibitor, journal)

@@ -97,6 +97,8 @@ extension RunController: NotifySocketDelegate {
         case .modeRefused(let mode):
             socket.warn("X_GREENROOM_BEGIN_MODE=\(mode.name): \(mode.whyRefused)")
             connections.modeRefused(mode)
+        case .modeUnused(let mode):
+            logWarning("the mode \(mode.name) does not keep it awake: no program was located for some time (GeoClue)")
         case .sceneRefused(let scene):
             socket.warn("X_GREENROOM_BEGIN_SCENE=\(scene): \(Self.whySceneRefused)")
             connections.sceneRefused(scene)

@@ -14,6 +14,8 @@ extension LifecycleCore {
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
             guard isDeclared else { return refuse(index, mode) }
         }
+        // It is asserted anew.
+        self[run: index].unusedModes.remove(mode)
         guard !self[run: index].modes.contains(where: { $0.mode == mode && !$0.isShown }) else { return }
         hold(index, HeldMode(kind: .mode(mode), began: now), now)
     }
@@ -23,6 +25,7 @@ extension LifecycleCore {
     }
 
     mutating func modeEnded(_ index: AppIndex, _ mode: BackgroundModes, _ now: Instant) {
+        self[run: index].unusedModes.remove(mode)
         release(index, now) { $0.mode == mode && !$0.isShown }
     }
 
@@ -46,6 +49,19 @@ extension LifecycleCore {
         }
     }
 
+    /// A mode that is not used keeps no app awake, until the app asserts it anew, or it is used after all.
+    mutating func modesUnused(_ index: AppIndex, _ unused: BackgroundModes, _ now: Instant) {
+        for mode in BackgroundModes.eachAssertable {
+            if !unused.contains(mode) {
+                if self[run: index].unusedModes.contains(mode) { modeBegan(index, mode, now) }
+            } else if self[run: index].modes.contains(where: { $0.mode == mode && !$0.isShown }) {
+                modeEnded(index, mode, now)
+                self[run: index].unusedModes.insert(mode)
+                effects.append(.warn(self[run: index].id, .modeUnused(mode)))
+            }
+        }
+    }
+
     /// - Parameter inhibitor: what it inhibits; `nil`: processes of the app hold none.
     mutating func inhibitorChanged(_ index: AppIndex, _ inhibitor: String?, _ now: Instant) {
         guard let inhibitor else { return release(index, now) { $0.mode == nil } }
@@ -64,6 +80,7 @@ extension LifecycleCore {
     mutating func declaredModesChanged(_ index: AppIndex, _ now: Instant) {
         guard apps[index].run != nil else { return }
         let declared = apps[index].policy.backgroundModes
+        self[run: index].unusedModes.formIntersection(declared)
         for held in self[run: index].modes where !held.isShown {
             if let mode = held.mode, !declared.contains(mode) { modeEnded(index, mode, now) }
         }

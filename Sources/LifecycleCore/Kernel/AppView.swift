@@ -53,6 +53,8 @@ package struct AppView: Hashable, Sendable {
     package var modes: BackgroundModes = []
     /// What sources show of it, whether its manifest declares that or not.
     package var shownModes: BackgroundModes = []
+    /// What it asserts and does not use: these do not keep it awake.
+    package var unusedModes: BackgroundModes = []
     /// What processes of it inhibit with logind, and why.
     package var inhibitor: String?
     package var deadline: Deadline?

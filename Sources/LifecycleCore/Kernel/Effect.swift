@@ -133,6 +133,8 @@ package enum AppWarning: Hashable, Sendable {
     case taskNotOpen(name: String)
     /// It began a mode that its manifest does not declare, or that no app asserts, or it ends.
     case modeRefused(BackgroundModes)
+    /// It asserts a mode that it does not use, as a service says that would have to know.
+    case modeUnused(BackgroundModes)
     /// It began one scene more than an app may have, or is a worker (L34).
     case sceneRefused(SceneID)
     /// It ended a scene that it does not have, or its only one.

@@ -144,6 +144,9 @@ package enum RunEvent: Hashable, Sendable {
     case inhibitorChanged(String?)
     /// The modes that sources outside the program show of it, all of them: an audible stream of PipeWire, a player that plays (L28).
     case modesShown(BackgroundModes)
+    /// Of the modes that the app asserts, those that it does not use, all of them, as a service says that would have to know: they do not
+    /// keep it awake (L28).
+    case modesUnused(BackgroundModes)
     /// The app begins or ends a scene (L34).
     case scene(SceneEvent)
     case timeoutExtended(by: Duration)

@@ -23,6 +23,13 @@ extension LifecycleCore {
         apps.compactMap { app in app.run.flatMap { $0.shownModes.isEmpty ? nil : app.id } }
     }
 
+    /// Apps that assert a mode, whether they use it or not.
+    package func appsAsserting(_ mode: BackgroundModes) -> [AppID] {
+        apps.compactMap { app in
+            app.run.flatMap { $0.modeSet.union($0.unusedModes).contains(mode) ? app.id : nil }
+        }
+    }
+
     /// Apps in the foreground or on their way there, the one activated longest ago first.
     package var foregroundApps: [AppID] {
         var indices: Set<AppIndex> = []
@@ -108,6 +115,7 @@ extension LifecycleCore {
         view.ownScenes = sceneViews(app)
         guard let run = app.run else { return }
         view.shownModes = run.shownModes
+        view.unusedModes = run.unusedModes
         for held in run.modes {
             switch held.kind {
             case .mode(let mode): view.modes.insert(mode)

@@ -189,6 +189,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .modeEnded(let mode): modeEnded(index, mode, now)
         case .inhibitorChanged(let inhibitor): inhibitorChanged(index, inhibitor, now)
         case .modesShown(let modes): modesShown(index, modes, now)
+        case .modesUnused(let modes): modesUnused(index, modes, now)
         case .scene(let event): sceneChanged(index, event, now)
         case .timeoutExtended(let time): timeoutExtended(index, time, now)
         case .wakeCompleted(let result, let id): wakeCompleted(index, result, id, now)

@@ -154,6 +154,8 @@ struct Run: Hashable, Sendable {
     private(set) var modeSet: BackgroundModes = []
     /// What sources outside the program show of it, whether its manifest declares that or not.
     var shownModes: BackgroundModes = []
+    /// What it asserts and does not use: these are not among `modes`.
+    var unusedModes: BackgroundModes = []
     var budget = BackgroundBudget.idle
     /// Interruptions that have begun and not ended. They nest (L13).
     var interruptions = 0

@@ -227,6 +227,7 @@ extension Run: SavedRecord {
         try coder.field(120, &shown, unless: ShownModes())
         try coder.optional(121, &sceneSnapshots)
         try coder.optional(122, &withdrawal)
+        try coder.field(130, &unusedModes, unless: [])
         shownModes = shown.all
         modes = asserted + shown.held
     }

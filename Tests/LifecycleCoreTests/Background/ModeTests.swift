@@ -198,6 +198,49 @@ struct ModeTests {
         #expect(harness.view("player").awake.map(\.reason) == [.mode(.accessory, isShown: true)])
     }
 
+    @Test(
+        "a mode that an app asserts and does not use keeps it awake no longer, until it is used or asserted anew (L28)")
+    func unused() throws {
+        func unused(_ modes: BackgroundModes, _ harness: Harness) {
+            harness.handle(.run(harness.run("player"), .modesUnused(modes)))
+        }
+        let harness = harness([.location, .audio])
+        begin(.location, harness)
+        // It does not assert this one.
+        unused(.audio, harness)
+        harness.background("player")
+        harness.advance(.seconds(100))
+        unused(.location, harness)
+        #expect(harness.effects.contains(.warn(harness.run("player"), .modeUnused(.location))))
+        #expect(harness.view("player").unusedModes == .location)
+        #expect(harness.view("player").modes == [])
+        #expect(harness.reports().contains(.modeEnded(id("player"), .location)))
+        let saved = harness.core.saved
+        #expect(try SavedCore(reading: saved.bytes[...]) == saved)
+        unused([], harness)
+        #expect(harness.view("player").unusedModes == [])
+        harness.advance(.seconds(100))
+        #expect(harness.state("player") == .background)
+        unused(.location, harness)
+        harness.advance(.seconds(2))
+        #expect(harness.state("player") == .suspended)
+        begin(.location, harness)
+        harness.advance(.seconds(100))
+        #expect(harness.state("player") == .background)
+        // The app ends what does not count.
+        unused(.location, harness)
+        end(.location, harness)
+        unused([], harness)
+        #expect(harness.view("player").modes == [])
+        // Nor does it count once it is no longer declared.
+        begin(.location, harness)
+        unused(.location, harness)
+        harness.register("player") { $0.backgroundModes = .audio }
+        #expect(harness.view("player").unusedModes == [])
+        harness.advance(.seconds(2))
+        #expect(harness.state("player") == .suspended)
+    }
+
     @Test("modes that sources show are saved, in any order (L28)")
     func shownAndSaved() throws {
         let harness = harness([.audio, .call])

@@ -178,6 +178,7 @@ struct RandomEventTests {
             .run(run, .modeBegan(random.pick([.audio, .processing, .push]))), .run(run, .modeEnded(.audio)),
             .run(run, .modeEnded(.processing)), .run(run, .inhibitorChanged(random.pick([nil, nil, "idle, by a: b"]))),
             .run(run, .modesShown(random.pick([[], [.audio], [.audio, .call]]))),
+            .run(run, .modesUnused(random.pick([[], [.audio], [.processing]]))),
             .run(run, .attached([.openURL, .willSuspend, .didResume, .scenes])),
             .run(run, .scene(.began(random.pick(scenes), random.pick([.window, .window, .panel])))),
             .run(run, .scene(.ended(random.pick(scenes)))),

@@ -191,6 +191,7 @@ struct SavingTests {
             .run(run, .modeBegan(.recording)), .run(run, .modeEnded(.call)),
             .run(run, .inhibitorChanged("sleep, by backup: copies files")), .run(run, .inhibitorChanged(nil)),
             .run(run, .modesShown([.audio, .call])), .run(run, .modesShown([])),
+            .run(run, .modesUnused(.location)),
             .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
             .run(run, .snapshotTaken), .run(run, .notified(.takeSnapshot, delivered: true, cpu: .zero)),
             .run(run, .sceneSnapshotTaken(.main)), .run(run, .withdrawn),
