@@ -13,6 +13,7 @@ static struct link {
 static void lose(struct link *link) {
     if (!link->bus) return;
     reports_lost(link->which);
+    settings_lost(link->which);
     if (link->which == BUS_SESSION) players_lost();
     link->bus = sd_bus_close_unref(link->bus);
 }
@@ -42,6 +43,7 @@ static int connect_bus(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
     }
     reports_connected(link->which, link->bus);
+    settings_connected(link->which, link->bus);
     if (link->which == BUS_SESSION) players_connected(link->bus);
     return 0;
 }

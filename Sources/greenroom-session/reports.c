@@ -112,7 +112,9 @@ static void changed(void) {
 static int owner_changed(sd_bus_message *message, void *userdata, sd_bus_error *error) {
     (void)error;
     const char *name, *old, *new;
-    if (sd_bus_message_read(message, "sss", &name, &old, &new) >= 0 && *new) tell(userdata);
+    if (sd_bus_message_read(message, "sss", &name, &old, &new) < 0) return 0;
+    if (*new) tell(userdata);
+    settings_daemon_changed((enum bus)((struct daemon *)userdata - daemons));
     return 0;
 }
 

@@ -1,5 +1,5 @@
 // greenroom-session: reports to greenroomd what the programs of a user's session do, as far as it can be seen from outside:
-// streams of PipeWire that are audible or record, and players that play (L28). It decides nothing: the daemon knows which of these
+// streams of PipeWire that are audible or record, and players that play (L28), and when the settings of the desktop change (L33). It decides nothing: the daemon knows which of these
 // processes belong to apps, and which modes their manifests declare.
 #ifndef SESSION_H
 #define SESSION_H
@@ -52,6 +52,13 @@ void reports_set(enum source source, uint32_t number, pid_t pid, unsigned modes)
 
 // streams.c: the streams of PipeWire.
 int streams_begin(void);
+
+// settings.c: the settings of the desktop, for daemons that want to know when they change.
+int settings_begin(void);
+void settings_connected(enum bus which, sd_bus *bus);
+void settings_lost(enum bus which);
+// The daemon on this bus has begun or ended.
+void settings_daemon_changed(enum bus which);
 
 // levels.c: measures whether a stream is silent, one at a time.
 struct pw_core;

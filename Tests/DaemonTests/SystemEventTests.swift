@@ -218,6 +218,40 @@ struct SystemEventTests {
         #expect(log.lines.count == 1)
     }
 
+    @Test("the digest of a user's settings is passed on to the apps of this user without a file of their own (L33)")
+    func desktop() throws {
+        let stage = try Stage()
+        let desktop = stage.sources.desktop
+        desktop.user = { $0.name == "other" ? 1001 : 1000 }
+        // No app is notified of it.
+        desktop.reported("a", 1000)
+        stage.subscribe("settings")
+        #expect(desktop.users == [1000])
+        desktop.reported("b", 1001)
+        for digest in ["c", "d", "e"] { desktop.reported(digest, 1000) }
+        try stage.serve("settings", until: "e")
+        #expect(stage.readings("settings") == ["e"])
+        // One that is launched later begins with what is known.
+        let kind = NotificationKinds(named: "settings") ?? []
+        let late = try #require(AppID("late"))
+        stage.sources.subscribe(late, kind)
+        #expect(stage.events.events.last == .observed(Notification(kind: "settings", payload: "e")!, of: late))
+        let count = stage.events.events.count
+        stage.sources.subscribe(try #require(AppID("other")), kind)
+        var manifest = AppManifest(id: late)
+        manifest.settingsFile = stage.root + "/late.conf"
+        stage.sources.update(manifest)
+        desktop.reported("f", 1000)
+        try stage.serve("settings", until: "f")
+        #expect(
+            stage.events.events[count...].contains(
+                .observed(Notification(kind: "settings", payload: "f")!, of: Self.photos)))
+        #expect(
+            !stage.events.events[count...].contains(.observed(Notification(kind: "settings", payload: "f")!, of: late)))
+        stage.subscribe()
+        #expect(desktop.users == [1001])
+    }
+
     @Test("of messages of the kernel and of udev the subsystem is read, and no bytes are trusted (L33)")
     func messages() {
         let kernel = Array("add@/devices/1\0ACTION=add\0DEVPATH=/devices/1\0SUBSYSTEM=usb\0SEQNUM=7\0".utf8)
@@ -278,6 +312,28 @@ struct SystemEventTests {
             _ = try next.call("Background", [.string("web")])
             return next.inbox("web", "settings") == "absent\n"
         }
+    }
+
+    @Test("a report of settings reaches an app that wants it, and one that is no digest is refused (L33)")
+    func reportedSettings() throws {
+        let daemon = try TestDaemon(["web": Self.manifest("Notifications=settings")])
+        func users() throws -> [Variant]? {
+            try daemon.bus.call(
+                path: ControlNames.managerPath, interface: "org.freedesktop.DBus.Properties", member: "Get",
+                [.string(ControlNames.managerInterface), .string("SettingsUsers")])[0].unwrapped.arrayValue
+        }
+        #expect(try users() == [])
+        try daemon.launch("web")
+        #expect(try users() == [.uint32(geteuid())])
+        // The first digest is no change, and of several that follow each other soon the last one is passed on.
+        var number = 0
+        try daemon.eventually("a notification") {
+            number += 1
+            _ = try daemon.call("ReportSettings", [.string("\(number)")])
+            return daemon.inbox("web", "settings") != nil
+        }
+        #expect(
+            daemon.refusal("ReportSettings", [.string("")])?.contains("Invalid digest ''; expected 1 to 64") == true)
     }
 
     @Test("nothing is watched before an app that wants it is launched, nor after its end (L33)")

@@ -144,6 +144,7 @@ final class Announcer {
             Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
             Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
             Property(name: "Orientation", value: .string(bus.service.orientation)),
+            Property(name: "SettingsUsers", value: bus.service.settingsUsers),
         ]
         let changed = now.filter { !manager.contains($0) }
         let isFirst = manager.isEmpty
@@ -246,6 +247,9 @@ extension ControlService {
 
     /// How the device is held, if an app is notified of it; otherwise empty.
     var orientation: String { context.systemEvents.orientation ?? "" }
+
+    /// The users whose settings are to be reported (`ReportSettings`).
+    var settingsUsers: Variant { .array("u", context.systemEvents.desktop.users.map { .uint32($0) }) }
 
     private func snapshotTime(of id: AppID, _ view: AppView) -> UInt64 {
         if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }

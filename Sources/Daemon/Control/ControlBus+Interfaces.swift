@@ -41,6 +41,7 @@ extension ControlBus {
             },
             BusProperty("MetricsListen", "s", .announced) { [unowned self] _ in .string(self.service.metricsListen) },
             BusProperty("Orientation", "s", .announced) { [unowned self] _ in .string(self.service.orientation) },
+            BusProperty("SettingsUsers", "au", .announced) { [unowned self] _ in self.service.settingsUsers },
             BusProperty("Containment", "s", .silent) { [unowned self] _ in
                 .string(self.service.containment.mode.summary)
             },
@@ -108,6 +109,10 @@ extension ControlBus {
             // `ModeReports` decides of which processes a caller may report something.
             BusMethod("ReportModes", in: "a(us)", arguments: ["modes"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.modeReports.report(call) }
+            },
+            // It concerns the apps of the caller's user only.
+            BusMethod("ReportSettings", in: "s", arguments: ["digest"], access: .anyone) { [unowned self] call in
+                self.service.whenStarted(call) { self.service.context.systemEvents.desktop.report(call) }
             },
         ] + sceneMethods()
     }

@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 import Manifest
@@ -94,6 +95,7 @@ final class DaemonContext {
         autogroups = AutogroupQueue(loop: loop, journal: journal)
         secondSettings = SecondSettings(loop: loop, runs: runs)
         stored.retries = retries
+        systemEvents.desktop.user = { [unowned self] app in runs[app].map { $0.owner?.uid ?? geteuid() } }
     }
 
     /// Valid manifests, by app.

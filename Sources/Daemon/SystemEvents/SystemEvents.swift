@@ -45,6 +45,8 @@ final class SystemEvents {
     /// `SettingsFile=` of the apps that have it, whether they want the kind or not.
     private var settingsFiles: [AppID: String] = [:]
     private var settings: [AppID: SettingsSource] = [:]
+    /// Of the apps that have none.
+    let desktop: DesktopSettings
     private var time: TimeSource?
     private var locale: ReadingSource?
     private var devices: DeviceSource?
@@ -62,7 +64,9 @@ final class SystemEvents {
         self.journal = journal
         self.events = events
         self.locations = locations
+        desktop = try DesktopSettings(loop)
         timer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.passOnWaiting() }
+        desktop.send = { [weak self] in self?.send("settings", $0, $1) }
         upowerTimer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.readSupplies() }
     }
 
@@ -151,7 +155,9 @@ final class SystemEvents {
     }
 
     private func followSettings(_ app: AppID) {
-        guard wanted[app]?.names.contains("settings") ?? false, let path = settingsFiles[app] else {
+        let isWanted = wanted[app]?.names.contains("settings") ?? false
+        desktop.follow(app, isWanted: isWanted && settingsFiles[app] == nil)
+        guard isWanted, let path = settingsFiles[app] else {
             return settings[app] = nil
         }
         guard settings[app] == nil else { return }
