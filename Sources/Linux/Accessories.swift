@@ -11,10 +11,6 @@ struct AccessoryCheck {
     private static let busesOfSerialPorts: Set<String> = ["bluetooth", "usb", "usb-serial"]
     /// Of sound, the raw MIDI ports: a program that plays or records is in another mode.
     private static let midiPorts = ["amidi", "dmmidi", "midi"]
-    /// The names of the kernel for the protocols of Bluetooth sockets.
-    private static let bluetoothProtocols: Set<String> = [
-        "BNEP", "CMTP", "HCI", "HIDP", "ISO", "L2CAP", "RFCOMM", "SCO",
-    ]
 
     /// `/sys`; another folder in tests.
     var sys = "/sys"
@@ -24,13 +20,12 @@ struct AccessoryCheck {
     ///   - target: what the link at the path says.
     func isAccessory(_ path: String, _ target: ArraySlice<UInt8>) -> Bool {
         if target.starts(with: "/dev/".utf8) { return isAccessoryNode(path) }
-        return target.starts(with: "socket:".utf8) && Self.isBluetooth(path)
+        return target.starts(with: "socket:".utf8) && clinux_is_bluetooth_socket(path)
     }
 
     private func isAccessoryNode(_ path: String) -> Bool {
-        var about = Glibc.stat()
-        guard stat(path, &about) == 0, about.st_mode & S_IFMT == S_IFCHR else { return false }
-        let (major, minor) = DescriptorCheck.numbers(ofDevice: UInt64(about.st_rdev))
+        var (major, minor): (UInt32, UInt32) = (0, 0)
+        guard clinux_character_device(path, &major, &minor) else { return false }
         // A device that was detached while it is open has no entry any more.
         let device = "\(sys)/dev/char/\(major):\(minor)"
         guard let subsystem = Self.lastName(device + "/subsystem") else { return false }
@@ -48,14 +43,6 @@ struct AccessoryCheck {
     /// The last component of what a link names.
     private static func lastName(_ link: String) -> String? {
         linkTarget(link, limit: 1024)?.split(separator: UInt8(ascii: "/")).last?.text
-    }
-
-    /// Each socket has the name of its protocol as an attribute, as lsof(8) reads it.
-    private static func isBluetooth(_ path: String) -> Bool {
-        var name = [UInt8](repeating: 0, count: 32)
-        let length = clinux_get_attribute(path, "system.sockprotoname", &name, name.count)
-        guard length > 0 else { return false }
-        return bluetoothProtocols.contains(name[..<length].prefix { $0 != 0 }.text)
     }
 }
 

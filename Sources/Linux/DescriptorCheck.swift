@@ -67,7 +67,7 @@ package final class DescriptorCheck {
     }
 
     /// gnu_dev_major(3) and gnu_dev_minor(3), which are not in Swift's Glibc module.
-    static func numbers(ofDevice device: UInt64) -> (major: UInt64, minor: UInt64) {
+    private static func numbers(ofDevice device: UInt64) -> (major: UInt64, minor: UInt64) {
         let major = (device >> 8) & 0xfff | (device >> 32) & 0xffff_f000
         let minor = device & 0xff | (device >> 12) & 0xffff_ff00
         return (major, minor)

@@ -93,10 +93,13 @@ struct ModeTests {
         try stage.serve("it is suspended again") { try stage.daemon.state("backup") == "suspended" }
     }
 
-    /// Holds /dev/full open until the file `closed` exists.
-    private static func holder(_ root: String) -> String {
-        "[App]\nStartupSec=0\nExecStart=/bin/sh -c 'exec 5</dev/full; while [ ! -e \(root)/closed ]; do sleep 0.1; done; "
-            + "exec 5<&-; exec sleep 1000'\n[Lifecycle]\nSuspendDelaySec=0\n"
+    /// Holds /dev/full open from the start, or once the file `opened` exists, until the file `closed` does.
+    private static func holder(_ root: String, isLate: Bool = false, _ lifecycle: String) -> String {
+        func wait(_ name: String) -> String { "while [ ! -e \(root)/\(name) ]; do sleep 0.1; done" }
+        let begin = isLate ? wait("opened") + "; " : ""
+        return
+            "[App]\nStartupSec=0\nExecStart=/bin/sh -c '\(begin)exec 5</dev/full; \(wait("closed")); exec 5<&-; exec sleep 1000'\n"
+            + "[Lifecycle]\n\(lifecycle)"
     }
 
     @Test(
@@ -107,34 +110,39 @@ struct ModeTests {
         // A kernel to which /dev/full is a device of the subsystem hidraw.
         try createDirectories(at: root + "/char/1:7")
         #expect(symlink("../../class/hidraw", root + "/char/1:7/subsystem") == 0)
-        let holder = Self.holder(root)
+        let modes = "BackgroundModes=accessory\n"
         let daemon = try TestDaemon(
-            ["pad": holder + "BackgroundModes=accessory\n", "other": holder + "BackgroundModes=audio\n"],
-            configuration: "[Manager]\nForegroundLimit=2\n", root: root,
+            [
+                "pad": Self.holder(root, "SuspendDelaySec=0\n" + modes),
+                "late": Self.holder(root, isLate: true, "SuspendDelaySec=2s\n" + modes),
+                "exits": Self.holder(root, "SuspendDelaySec=2s\nExitsOnSuspend=yes\n" + modes),
+                "other": Self.holder(root, "SuspendDelaySec=0\nBackgroundModes=audio\n"),
+            ], configuration: "[Manager]\nForegroundLimit=4\n", root: root,
             wrapper: [
                 "/usr/bin/unshare", "--mount", "/bin/sh", "-c",
                 "mount --bind \(root)/char /sys/dev/char && exec \"$@\"", "sh",
             ])
-        for app in ["pad", "other"] {
-            try daemon.launch(app)
-            try daemon.eventually("the device is open") {
-                access("/proc/\(try daemon.pid(app))/fd/5", F_OK) == 0
-            }
-            _ = try daemon.ask("Background", app)
+        let holders = ["pad", "late", "exits"]
+        for app in holders + ["other"] { try daemon.launch(app) }
+        for app in ["pad", "exits", "other"] {
+            try daemon.eventually("the device is open") { access("/proc/\(try daemon.pid(app))/fd/5", F_OK) == 0 }
         }
+        for app in holders + ["other"] { _ = try daemon.ask("Background", app) }
+        try replaceFile(at: root + "/opened", with: [])
         // The mode is not declared.
         try daemon.waitUntil("other", is: "suspended")
-        func awake(_ daemon: TestDaemon) throws -> String? {
-            try daemon.status("pad")["awake"]?.arrayValue?.first?["explanation"]?.stringValue
+        func isAwake(_ daemon: TestDaemon, _ app: String) throws -> Bool {
+            let status = try daemon.status(app)
+            return status["state"]?.stringValue == "background"
+                && status["awake"]?.arrayValue?.first?["explanation"]?.stringValue
+                    == "it has an accessory open (BackgroundModes=accessory)"
         }
-        try daemon.eventually("it is awake for it") {
-            try awake(daemon) == "it has an accessory open (BackgroundModes=accessory)"
-        }
-        #expect(try daemon.state("pad") == "background")
+        for app in holders { try daemon.eventually("\(app) is awake for it") { try isAwake(daemon, app) } }
         daemon.crash()
         let next = try daemon.successor()
-        #expect(try awake(next) == "it has an accessory open (BackgroundModes=accessory)")
+        for app in holders { #expect(try isAwake(next, app)) }
         try replaceFile(at: root + "/closed", with: [])
-        try next.waitUntil("pad", is: "suspended")
+        try next.waitUntil("exits", is: "notRunning")
+        for app in ["pad", "late"] { try next.waitUntil(app, is: "suspended") }
     }
 }

@@ -4,8 +4,9 @@ import LoopPolicy
 import Manifest
 import Systemd
 
-/// Finds the runs that have an accessory open (L28), of apps that declare the mode: when they are frozen, and from then on each
-/// `interval` for as long as that keeps them awake in the background. The kernel does not report when another process closes a device.
+/// Finds the runs that have an accessory open (L28), of apps that declare the mode: when they enter the background, when they are frozen, and
+/// from then on each `interval` for as long as that keeps them awake in the background. The kernel does not report when another process closes
+/// a device.
 final class Accessories {
     private static let interval = Duration.seconds(5)
 
@@ -32,7 +33,13 @@ final class Accessories {
         }
     }
 
-    /// An accessory was found open when the run was frozen, or the previous daemon had found one.
+    /// Looks at an app that has entered the background, before it would be suspended.
+    func enteredBackground(_ app: AppID) {
+        guard let run = context.runs[app], areDeclared(by: run) else { return }
+        search(run)
+    }
+
+    /// An accessory was found open, or the previous daemon had found one.
     func found(_ run: RunController) {
         open[run.id] = run.app
         show(run.app, run.id, true)
@@ -52,13 +59,20 @@ final class Accessories {
     }
 
     private func look(_ id: RunID) {
-        // In the foreground it needs no reason to be awake. It is looked at again when it is frozen.
+        // In the foreground it needs no reason to be awake. It is looked at again when it enters the background.
         guard let run = context.runs[id], areDeclared(by: run),
-            context.events.view(of: run.app)?.state == .background, let search = try? run.enclosure.accessorySearch()
+            context.events.view(of: run.app)?.state == .background
         else { return end(id) }
+        search(run)
+    }
+
+    private func search(_ run: RunController) {
+        let id = run.id
+        guard let search = try? run.enclosure.accessorySearch() else { return end(id) }
         context.loop.work.add { [weak self] in
             if (try? search.advance()) ?? false { return true }
-            if !search.isFound { self?.end(id) }
+            guard let self else { return false }
+            if search.isFound, let run = self.context.runs[id] { self.found(run) } else { self.end(id) }
             return false
         }
     }

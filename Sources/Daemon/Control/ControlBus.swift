@@ -190,9 +190,10 @@ final class ControlBus {
     /// Lets the sources that concern single apps know of a change.
     func follow(_ report: Report) {
         switch report {
-        case .stateChanged(let app, from: _, to: _, reason: _):
+        case .stateChanged(let app, from: _, to: let state, reason: _):
             calls.observe(app)
             locations.changed(app)
+            if state == .background { service.context.accessories.enteredBackground(app) }
         case .modeBegan(let app, .location): locations.modeBegan(app)
         case .modeEnded(let app, .location): locations.changed(app)
         default: break
