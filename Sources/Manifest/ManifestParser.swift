@@ -91,12 +91,6 @@ extension AppManifest {
         if self.group != nil, self.user == nil {
             diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")
         }
-        let modes = BackgroundModes.named.filter { policy.backgroundModes.contains($0.mode) }
-        for mode in modes where BackgroundModes.assertable.contains(mode.mode) && effectiveNotifyAccess == .none {
-            diagnostics.warn(
-                location("BackgroundModes"),
-                "BackgroundModes=\(mode.name) has no effect: with NotifyAccess=none the app cannot begin the mode")
-        }
         checkWaking(reader, file, &diagnostics)
         checkTimers(reader, file, &diagnostics)
         checkNotifications(reader, file, &diagnostics)
