@@ -22,6 +22,8 @@ struct AppModel {
     var run: RunID?
     /// Its program was executed.
     var isExecuted = false
+    /// It has finished launching, or the daemon that knew has ended.
+    var isReady = false
     /// When the run counts as ready, and `StartupSec=` when its program was executed.
     var readiness = AppPolicy.Readiness.executed
     var startUpTime: Duration? = .zero
@@ -149,6 +151,7 @@ struct CoreModel {
         answering = answeringApp(event)
         hookEnds = []
         recordStop(event)
+        recordReadiness(event)
         switch event {
         case .registered(let id, let policy, _):
             guard let app = indexes[id] else { return }
@@ -201,6 +204,7 @@ struct CoreModel {
             apps[app].awaitsRemaining = false
             apps[app].takesPart = false
             apps[app].isExecuted = false
+            apps[app].isReady = false
             apps[app].isStopped = false
             apps[app].readiness = apps[app].policy.readiness
             apps[app].startUpTime = .zero
@@ -261,6 +265,18 @@ struct CoreModel {
             .run(let run, .notified(.didEnterBackground, delivered: false, _)):
             currentApp(of: run)
         default: nil
+        }
+    }
+
+    private mutating func recordReadiness(_ event: Event) {
+        if case .recovered = event {
+            for app in apps.indices { apps[app].isReady = true }
+        }
+        guard case .run(let run, let what) = event, let app = currentApp(of: run) else { return }
+        switch (what, apps[app].readiness) {
+        case (.executed, .executed), (.ready, _), (.exited, .forked): apps[app].isReady = true
+        case (.activityMeasured(let activity), .listening): if activity.listens ?? false { apps[app].isReady = true }
+        default: break
         }
     }
 

@@ -29,6 +29,9 @@ extension World {
             perform(effect, on: run)
             return nil
         case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: return performSockets(effect)
+        case .report(.stateChanged(let id, _, let state, _)):
+            notifyProvider(id, state)
+            return nil
         case .writeReceipt, .dropRestorationState, .identify, .answer, .report, .scheduleTimers: return nil
         case .subscribe(let id, let kinds):
             if let app = indexes[id] { subscribed(app, kinds) }

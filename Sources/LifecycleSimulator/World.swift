@@ -91,6 +91,7 @@ struct World {
     var sockets: FakeSockets
     var connections: FakeConnections
     var scenes: FakeScenes
+    var provider: FakeProvider
     var hookRandom: Random
     var sources: FakeSources
 
@@ -128,6 +129,7 @@ struct World {
         sockets = FakeSockets(scenario)
         connections = FakeConnections(scenario)
         scenes = FakeScenes(scenario)
+        provider = FakeProvider(scenario)
         hookRandom = Random(seed: scenario.seed ^ 0x68_6f6f_6b73)
         sources = FakeSources(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)

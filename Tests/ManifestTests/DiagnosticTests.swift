@@ -66,9 +66,12 @@ struct DiagnosticTests {
             ])
     }
 
-    @Test("a background mode is no warning: an app that sends no messages begins it over its connection, and sources show it")
+    @Test(
+        "a background mode is no warning: an app that sends no messages begins it over its connection, and sources show it"
+    )
     func modes() throws {
-        #expect(try read(manifest("Lifecycle", "BackgroundModes=push audio", "[App]", "NotifyAccess=none")).lines.isEmpty)
+        #expect(
+            try read(manifest("Lifecycle", "BackgroundModes=push audio", "[App]", "NotifyAccess=none")).lines.isEmpty)
     }
 
     @Test("a key of another section is a warning that names the section")

@@ -20,6 +20,20 @@ extension MutantCase {
         },
     ]
 
+    /// Faults in what others see of an app, and of those that others depend on.
+    static let presentation: [MutantCase] = [
+        .policies("shows apps before they are ready", .visibleOnceLaunched) { $0.readiness = .executed },
+        MutantCase(name: "ends the apps that others depend on together with the others", rule: .essentialEndsLast) {
+            core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .shutdownRequested = event {
+                    for index in mutant.core.apps.indices { mutant.core.apps[index].policy.isEssential = false }
+                }
+                return mutant.core.handle(event, at: now)
+            }
+        },
+    ]
+
     private static func states(
         _ name: String, _ change: @escaping @Sendable (inout LifecycleCore) -> Void
     ) -> MutantCase {

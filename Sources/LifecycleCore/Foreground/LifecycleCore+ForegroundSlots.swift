@@ -45,7 +45,7 @@ extension LifecycleCore {
     }
 
     /// Windows have `foregroundLimit` slots. Each other role has one.
-    private func limit(_ role: SceneRole) -> Int { role == .window ? foregroundLimit : 1 }
+    func limit(_ role: SceneRole) -> Int { role == .window ? foregroundLimit : 1 }
 
     /// Whether one more app can be in the foreground without displacing another.
     var isSlotFree: Bool { foregroundSlots.count { $0.role == .window } < foregroundLimit }

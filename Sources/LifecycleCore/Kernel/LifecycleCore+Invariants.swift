@@ -162,6 +162,11 @@ extension LifecycleCore {
             invariant(runs[run.number] == index, "an app is not found by its run", index)
         }
         invariant(counted == (runningCount, awakeCount, visibleCount), "the counts of apps are not up to date")
+        for role in SceneRole.allCases {
+            invariant(
+                foregroundSlots.count { $0.role == role } <= limit(role),
+                "too many scenes of a role are in the foreground")
+        }
         for slot in foregroundSlots {
             invariant(!apps[slot.app].isRemoved, "an app that was removed has a foreground slot")
             let isOfScene = listedScenes(slot.app).contains { $0.id == slot.scene && !$0.isClosed }

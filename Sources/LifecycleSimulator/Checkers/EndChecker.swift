@@ -58,6 +58,7 @@ struct EndChecker {
             findings.check(
                 known.phase != .suspended && known.phase != .suspending, .appsAreNotifiedOfEnd,
                 "\(known.id) is notified of its end while it is \(known.phase)")
+            checkEssential(app, model, &findings)
         default: break
         }
     }
@@ -76,6 +77,15 @@ struct EndChecker {
             }
         findings.check(
             !mustBeNotified, .appsAreNotifiedOfEnd, "\(known.id) is killed while it is \(known.phase), without notice")
+    }
+
+    /// Checks that an app which others depend on is not notified before they have ended.
+    private func checkEssential(_ app: Int, _ model: CoreModel, _ findings: inout Findings) {
+        guard model.isShuttingDown, model.apps[app].policy.isEssential, !apps[app].isEndRequested else { return }
+        let other = model.apps.first { $0.run != nil && !$0.policy.isEssential }
+        findings.check(
+            other == nil, .essentialEndsLast,
+            "\(model.apps[app].id) is notified of its end while \(other?.id.name ?? "") runs")
     }
 
     // MARK: Unloading

@@ -13,6 +13,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case startUpIsAwaited =
         "a program that takes no part is not suspended before it listens, is idle, or `StartupSec=` is over (L18)"
     case thawsHaveACause = "a frozen app is thawed only for a request, a wake or a task (L1)"
+    case visibleOnceLaunched =
+        "an app is visible only once it has finished launching, and not for a launch into the background (L55)"
     case foregroundRuns = "an app in the foreground is neither frozen, stopped nor throttled (L17, L19)"
     case backgroundIsThrottled =
         "an app in the background that works for itself is throttled once it has answered (L19)"
@@ -37,6 +39,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case endedStaysEnded = "an app that was asked to end, or was unloaded, is not relaunched by itself (L11, L46)"
     case appsAreNotifiedOfEnd =
         "apps are notified before they are killed, suspended ones if they take no part or their manifest says so (L40, L46)"
+    case essentialEndsLast =
+        "an app that others depend on is notified of its end in a shutdown when they have ended (L46)"
     case absenceEmptiesForeground = "no app is in the foreground while the machine sleeps or is locked (L15)"
     case absenceEndsInForeground = "an app that left the foreground for sleep or the lock screen returns to it (L15)"
     case sleepIsAllowedInTime = "sleep is allowed once, when every app has left the foreground and answered (L15)"

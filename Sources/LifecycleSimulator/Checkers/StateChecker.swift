@@ -18,6 +18,8 @@ struct StateChecker {
                 "\(known.id) is suspended, but its cgroup is not frozen")
         case .active, .inactive:
             findings.check(
+                known.isReady, .visibleOnceLaunched, "\(known.id) is \(known.state), but has not finished launching")
+            findings.check(
                 !run.isAskedToFreeze, .foregroundRuns, "\(known.id) is \(known.state), but its cgroup is frozen")
             findings.check(
                 !run.isThrottled && run.processor.limit == nil, .foregroundRuns,
