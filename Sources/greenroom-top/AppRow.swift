@@ -39,6 +39,7 @@ package struct AppRow: Equatable, Sendable {
         next.sockets = status.sockets
         if state != "notRunning" {
             next.pid = status.pid
+            next.scenes = status.scenes
             next.memoryBytes = status.memoryBytes
             next.swappedBytes = status.swappedBytes
             next.tasks = status.tasks
@@ -47,6 +48,27 @@ package struct AppRow: Equatable, Sendable {
         received = now
         if state == "notRunning" || state == "suspended" { processor = nil }
     }
+
+    // MARK: Scenes
+
+    /// The line below the row of an app with several scenes (L34): `doc-2 active, doc-1 background, tools (panel) active`, the one
+    /// activated last first, because a narrow screen cuts the end. `nil`: the row says all.
+    package var scenes: String? {
+        guard status.scenes.count > 1 else { return nil }
+        return status.scenes.reversed().map { scene in
+            let role = scene.role == "window" ? "" : " (\(scene.role))"
+            let state =
+                switch scene.state {
+                case "foregroundActive": "active"
+                case "foregroundInactive": "inactive"
+                default: scene.state
+                }
+            return "\(scene.id)\(role) \(state)"
+        }.joined(separator: ", ")
+    }
+
+    /// How many lines of the table the app takes.
+    var lines: Int { status.scenes.count > 1 ? 2 : 1 }
 
     // MARK: What it waits for
 

@@ -19,7 +19,7 @@ func runBatch(_ options: Options, _ link: DaemonLink, count: Int) -> Int32 {
             switch arrival {
             case .list(let apps):
                 state.list(apps, at: now, processor: meter.measure(apps, at: now))
-                let rows = max(10, apps.count + 4)
+                let rows = max(10, state.model.lines + 4)
                 // The screen has at least ten lines, and its last one names keys.
                 var lines = Picture(state, rows: rows, columns: columns ?? 140, at: now).lines.dropLast().map(\.text)
                 while lines.last == "" { lines.removeLast() }

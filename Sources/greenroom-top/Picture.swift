@@ -86,6 +86,7 @@ package struct Picture: Equatable, Sendable {
                 line.isReversed = true
             }
             lines.append(line)
+            if let scenes = app.scenes { lines.append(Line("  " + scenes, .faint, columns: columns)) }
         }
         if ids.isEmpty, let sentence = emptySentence(state) { lines.append(Line(sentence, .faint, columns: columns)) }
     }

@@ -94,6 +94,24 @@ package struct TopModel: Sendable {
         }
     }
 
+    // MARK: Lines
+
+    /// How many lines of the table all apps that are shown take.
+    package var lines: Int { shown.reduce(0) { $0 + (apps[$1]?.lines ?? 1) } }
+
+    /// The first app of as many as so many lines have room for, if the last one is at `position`.
+    func first(showing position: Int, in visible: Int) -> Int {
+        guard shown.indices.contains(position) else { return 0 }
+        var first = position
+        var left = visible - (apps[shown[position]]?.lines ?? 1)
+        while first > 0 {
+            left -= apps[shown[first - 1]]?.lines ?? 1
+            if left < 0 { break }
+            first -= 1
+        }
+        return first
+    }
+
     // MARK: The selection
 
     /// Moves the selection; it stops at the ends.

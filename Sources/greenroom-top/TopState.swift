@@ -124,8 +124,8 @@ package struct TopState: Sendable {
 
     /// The first app that is shown. It changes only if the selected one would not be shown.
     func top(visible: Int) -> Int {
-        let last = max(0, model.shown.count - visible)
-        return min(max(first, model.position - visible + 1), model.position, last)
+        let last = model.first(showing: model.shown.count - 1, in: visible)
+        return min(max(first, model.first(showing: model.position, in: visible)), model.position, last)
     }
 
     /// Scrolls so that the selected app is shown. To be called before the screen is drawn.

@@ -70,6 +70,30 @@ struct ModelTests {
         }
     }
 
+    @Test("the selected app is on the screen, where apps with several scenes take two lines")
+    func scrollingScenes() {
+        let scenes = ["a", "b"].map { SceneStatus(id: $0, role: "window", state: "background") }
+        let apps = (0..<100).map { number in
+            Apps.app("app\(1000 + number)", "suspended") { if number % 3 == 0 { $0.scenes = scenes } }
+        }
+        var state = Apps.state(apps)
+        state.rows = 24
+        func keys(_ key: Key, _ count: Int) -> [Key] { Array(repeating: key, count: count) }
+        for key in keys(.down, 40) + [.end] + keys(.up, 40) + [.home, .pageDown, .pageUp] {
+            _ = state.press(key)
+            state.scroll()
+            let lines = Picture(state, rows: 24, columns: 80, at: .zero).lines
+            let selected = lines.dropFirst(3).filter(\.isReversed)
+            #expect(selected.count == 1)
+            #expect(selected.first?.text.hasPrefix(state.model.selected ?? "?") == true)
+        }
+        _ = state.press(.end)
+        state.scroll()
+        // Both lines of the last app.
+        let last = Picture(state, rows: 24, columns: 80, at: .zero).lines[21...22].map(\.text)
+        #expect(last[0].hasPrefix("app1099") && last[1] == "  b background, a background")
+    }
+
     @Test("terminate asks, and only y is a yes")
     func question() {
         var state = Apps.state()

@@ -92,6 +92,36 @@ struct PictureTests {
                 == "photos   background     4712  300.0M    5.0M   150    12     2      28s task upload, task sync")
     }
 
+    @Test("below an app with several scenes a line has their states, the one activated last first (L34)")
+    func scenes() {
+        let editor = Apps.app("editor", "active") {
+            $0.pid = 4715
+            $0.scenes = [
+                SceneStatus(id: "old", role: "window", state: "unattached"),
+                SceneStatus(id: "tools", role: "panel", state: "foregroundActive"),
+                SceneStatus(id: "doc-1", role: "window", state: "background"),
+                SceneStatus(id: "doc-2", role: "window", state: "foregroundInactive"),
+            ]
+        }
+        let state = Apps.state([editor, Apps.web])
+        #expect(
+            Apps.texts(state, 24, 80).dropFirst(3).prefix(3) == [
+                "editor   active           0B",
+                "  doc-2 inactive, doc-1 background, tools (panel) active, old unattached",
+                "web      suspended     20.0M   10.0M                      timer 1min 30s, input",
+            ])
+        #expect(Apps.texts(state, 24, 40)[4] == "  doc-2 inactive, doc-1 background, too…")
+        // The record that follows an event has the states of the scenes.
+        var model = state.model
+        var event = LifecycleEvent(.stateChanged, app: "editor")
+        event.state = "background"
+        _ = model.apply(event, at: .zero)
+        #expect(model.apps["editor"]?.scenes != nil)
+        event.state = "notRunning"
+        _ = model.apply(event, at: .zero)
+        #expect(model.apps["editor"]?.scenes == nil)
+    }
+
     @Test(
         "each size has exactly its lines, and none is wider",
         arguments: [(1, 1), (2, 3), (5, 20), (3, 80), (9, 40), (10, 40), (24, 79), (200, 500)])
