@@ -152,20 +152,29 @@ package struct SceneStatus: Record {
     package var role = ""
     /// `unattached`, `background`, `foregroundInactive` or `foregroundActive`.
     package var state = ""
+    /// Whether it may be shown (L55).
+    package var isVisible = false
+    /// Whether keys and touches are for it.
+    package var receivesInput = false
+    /// How the device is held, while the scene is visible; absent: it is not, or that is not known.
+    package var orientation: String?
+    /// How notices are to be shown while it is in front: `banner`, `alert` or `none`.
+    package var noticeStyle = ""
     /// When its snapshot was taken; absent: it has none, or it is hidden.
     package var snapshotTime: Timestamp?
 
     package init() {}
 
-    package init(id: String, role: String, state: String, snapshotTime: Timestamp? = nil) {
+    package init(id: String, role: String, state: String) {
         self.id = id
         self.role = role
         self.state = state
-        self.snapshotTime = snapshotTime
     }
 
     package static let fields: [RecordField<SceneStatus>] = [
         .required("id", \.id), .required("role", \.role), .required("state", \.state),
+        .required("visible", \.isVisible), .required("receivesInput", \.receivesInput),
+        .optional("orientation", \.orientation), .required("noticeStyle", \.noticeStyle),
         .optional("snapshotTime", \.snapshotTime),
     ]
 }

@@ -206,14 +206,8 @@ extension AppStatus {
     /// Its scenes; if it has `main` alone, that is in the state of the app.
     var allScenes: [SceneStatus] {
         if isNotRunning || !scenes.isEmpty { return scenes }
-        let state =
-            switch state {
-            case "active": "foregroundActive"
-            case "inactive": "foregroundInactive"
-            case "background", "suspended": "background"
-            default: "unattached"
-            }
-        return [SceneStatus(id: "main", role: "window", state: state)]
+        let state = AppState(rawValue: state)?.sceneState ?? .unattached
+        return [SceneStatus(id: "main", role: "window", state: state.name)]
     }
 }
 

@@ -71,6 +71,36 @@ struct SceneTests {
         #expect(try next.state("mail") == "active")
     }
 
+    @Test("each scene says whether it may be shown and gets input, and how notices are shown meanwhile (L34, L55)")
+    func presentation() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(
+            ["mail": SelfConnectionTests.manifest(root, SelfStage.quick + "Notices=alert\nSceneRoles=panel\n")],
+            root: root)
+        func shown() throws -> [String] {
+            try (daemon.status("mail")["scenes"]?.arrayValue ?? []).map { scene in
+                let words = ["visible", "receivesInput"].filter { scene[$0]?.boolValue == true }
+                #expect(scene["noticeStyle"]?.stringValue == "alert")
+                // There is no sensor.
+                #expect(scene["orientation"] == nil)
+                return ([scene["id"]?.stringValue ?? ""] + words).joined(separator: " ")
+            }
+        }
+        let client = try SelfStage.launch(daemon, "mail", "lend")
+        try client.call("BeginScene", [.string("a"), .string("")])
+        try client.call("BeginScene", [.string("tools"), .string("panel")])
+        #expect(try shown() == ["main", "a visible receivesInput", "tools visible receivesInput"])
+        try daemon.ask("Interrupt", "mail")
+        #expect(try shown() == ["main", "a visible", "tools visible"])
+        try daemon.ask("Resume", "mail")
+        _ = try daemon.call("BackgroundScene", [.string("mail"), .string("tools")])
+        #expect(try shown() == ["tools", "main", "a visible receivesInput"])
+        let scenes = try daemon.bus.property(
+            path: ObjectPath.encode("mail", below: ControlNames.appPrefix), interface: ControlNames.appInterface,
+            "Scenes")
+        #expect(try [SceneStatus](variant: scenes).map(\.isVisible) == [false, false, true])
+    }
+
     @Test("a suspended app is notified of a scene that was disconnected before anything else when it is thawed (L34)")
     func suspended() throws {
         let root = try TestDaemon.makeFolder()

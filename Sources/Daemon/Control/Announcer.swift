@@ -23,7 +23,7 @@ final class Announcer {
         var loadError: String?
         /// When the snapshot was stored, in microseconds since 1970; 0: there is none, or it is hidden.
         var snapshotTime: UInt64 = 0
-        var notices = NoticeStyle.banner
+        var presentation: Presentation
         var windowAppID: String
     }
 
@@ -212,10 +212,10 @@ extension Announcer.Properties {
             Property(name: "Name", value: .string(name)), Property(name: "State", value: .string(state.rawValue)),
             Property(name: "Pid", value: .uint32(UInt32(clamping: pid))),
             Property(name: "Foreground", value: .bool(isForeground)),
-            Property(name: "Visible", value: .bool(state == .inactive || state == .active)),
-            Property(name: "ReceivesInput", value: .bool(state == .active)),
+            Property(name: "Visible", value: .bool(presentation.isVisible)),
+            Property(name: "ReceivesInput", value: .bool(presentation.receivesInput)),
             Property(name: "LaunchState", value: .string(launchState)),
-            Property(name: "NoticeStyle", value: .string(notices.rawValue)),
+            Property(name: "NoticeStyle", value: .string(presentation.notices.rawValue)),
             Property(name: "WindowAppID", value: .string(windowAppID)),
             Property(name: "Scenes", value: scenes.variant),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
@@ -236,17 +236,14 @@ extension ControlService {
             guard hasObject(id) else { return nil }
             return Announcer.Properties(
                 name: name, state: .notRunning, pid: 0, isForeground: false, lastReceipt: 0, loadError: error,
-                windowAppID: window)
+                presentation: presentation(of: id, nil), windowAppID: window)
         }
         return Announcer.Properties(
             name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
             scenes: scenes(id, view),
             lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id, view),
-            notices: context.manifests[id]?.value.notices ?? .banner, windowAppID: window)
+            presentation: presentation(of: id, view.state.sceneState), windowAppID: window)
     }
-
-    /// How the device is held, if an app is notified of it; otherwise empty.
-    var orientation: String { context.systemEvents.orientation ?? "" }
 
     /// The users whose settings are to be reported (`ReportSettings`).
     var settingsUsers: Variant { .array("u", context.systemEvents.desktop.users.map { .uint32($0) }) }

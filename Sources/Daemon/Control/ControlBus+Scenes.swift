@@ -60,8 +60,11 @@ extension ControlService {
         return (view.ownScenes + (mainAlone.map { [$0] } ?? [])).compactMap { scene in
             let time = isHidden ? nil : context.stored.snapshotFacts(of: id, scene.id)?.time
             if time == nil, scene.id == mainAlone?.id { return nil }
-            return SceneStatus(
-                id: scene.id.name, role: scene.role.rawValue, state: scene.state.name, snapshotTime: time)
+            // Scenes of an app that is terminating are not notified any more.
+            let state = view.state.sceneState.map { min($0, scene.state) }
+            var status = SceneStatus(scene, presentation(of: id, state))
+            status.snapshotTime = time
+            return status
         }
     }
 }

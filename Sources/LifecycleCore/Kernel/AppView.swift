@@ -135,14 +135,7 @@ package struct AppView: Hashable, Sendable {
     }
 
     /// The scene `main` of an app that runs and has no other; `nil`: it does not run.
-    package var mainScene: Scene? {
-        switch state {
-        case .active: Scene(id: .main, role: .window, state: .foregroundActive)
-        case .inactive: Scene(id: .main, role: .window, state: .foregroundInactive)
-        case .background, .suspended: Scene(id: .main, role: .window, state: .background)
-        case .launching, .terminating, .notRunning: nil
-        }
-    }
+    package var mainScene: Scene? { state.sceneState.map { Scene(id: .main, role: .window, state: $0) } }
 
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason] { awake.map(\.reason) }

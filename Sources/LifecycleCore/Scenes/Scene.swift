@@ -61,6 +61,18 @@ package enum SceneState: Int, CaseIterable, Comparable, Hashable, Sendable {
     }
 }
 
+extension AppState {
+    /// The state of a scene that is as active as its app; `nil`: the app shows none.
+    package var sceneState: SceneState? {
+        switch self {
+        case .active: .foregroundActive
+        case .inactive: .foregroundInactive
+        case .background, .suspended: .background
+        case .launching, .terminating, .notRunning: nil
+        }
+    }
+}
+
 /// What an app is notified of for one of its scenes. The raw values are words of the app's connection. The positions of the cases are saved.
 package enum SceneNotice: String, CaseIterable, Hashable, Sendable {
     /// A user has asked for a scene that is not there: the app creates it.
