@@ -461,5 +461,19 @@ struct SystemEventTests {
         try stage.serve("the environment") {
             TestDaemon.text(of: root + "/env").contains("GREENROOM_ORIENTATION=left-up\n")
         }
+        // Of an app that is visible, too: the one that is launched last is in front.
+        func orientation(of app: String) throws -> String? {
+            try stage.daemon.bus.property(
+                path: BusStage.path(app), interface: ControlNames.appInterface, "Orientation"
+            ).stringValue
+        }
+        #expect(try orientation(of: "other") == "left-up")
+        #expect(try orientation(of: "web") == "")
+        try sensors.setOrientation("bottom-up")
+        func announced(_ app: String) -> String? { stage.changes(of: "Orientation", in: app).last?.stringValue }
+        try stage.serve("the orientation is announced") { announced("other") == "bottom-up" }
+        #expect(announced("web") == "")
+        try stage.daemon.ask("Background", "other")
+        #expect(try orientation(of: "other") == "")
     }
 }

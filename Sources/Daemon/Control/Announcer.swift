@@ -39,6 +39,8 @@ final class Announcer {
     private var isChanged: Set<AppID> = []
     /// The foreground apps that were last sent: an app that loses its foreground slot to another app has no report.
     private var announcedForeground: [AppID] = []
+    /// That the device is held otherwise is announced of each app that is shown.
+    private var announcedOrientation = ""
     private var isScheduled = false
 
     init(_ bus: ControlBus) {
@@ -90,11 +92,15 @@ final class Announcer {
         bus.service.loop.controlWork.add { [weak self] in self?.announceNext() ?? false }
     }
 
-    /// Records the apps that have lost their foreground slot.
+    /// Records the apps that have lost their foreground slot, and all in the foreground if the device is held otherwise.
     private func recordForeground() {
         let now = Set(bus.driver.core.foregroundApps)
-        for id in announcedForeground where !now.contains(id) && isChanged.insert(id).inserted { changed.append(id) }
+        let orientation = bus.service.orientation
+        let mayDiffer = announcedForeground.filter { !now.contains($0) }
+            + (orientation == announcedOrientation ? [] : now.sorted())
+        for id in mayDiffer where isChanged.insert(id).inserted { changed.append(id) }
         announcedForeground = now.sorted()
+        announcedOrientation = orientation
     }
 
     // MARK: Signals
@@ -215,6 +221,7 @@ extension Announcer.Properties {
             Property(name: "Visible", value: .bool(presentation.isVisible)),
             Property(name: "ReceivesInput", value: .bool(presentation.receivesInput)),
             Property(name: "LaunchState", value: .string(launchState)),
+            Property(name: "Orientation", value: .string(presentation.orientation)),
             Property(name: "NoticeStyle", value: .string(presentation.notices.rawValue)),
             Property(name: "WindowAppID", value: .string(windowAppID)),
             Property(name: "Scenes", value: scenes.variant),
@@ -255,9 +262,8 @@ extension ControlService {
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
-        "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "NoticeStyle",
-        "WindowAppID",
-        "Scenes",
+        "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "Orientation",
+        "NoticeStyle", "WindowAppID", "Scenes",
         "LastReceipt", "MemoryBytes", "Launches", "LoadState",
         "LoadError", "SnapshotTime",
     ]

@@ -174,8 +174,8 @@ extension ControlBus {
             properties: [
                 property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
                 property("Foreground", "b"), property("Visible", "b"), property("ReceivesInput", "b"),
-                property("LaunchState", "s"), property("NoticeStyle", "s"), property("WindowAppID", "s"),
-                property("Scenes", "aa{sv}"), property("LastReceipt", "t"),
+                property("LaunchState", "s"), property("Orientation", "s"), property("NoticeStyle", "s"),
+                property("WindowAppID", "s"), property("Scenes", "aa{sv}"), property("LastReceipt", "t"),
                 property("MemoryBytes", "t", .silent),
                 property("Launches", "t", .silent), property("LoadState", "s"), property("LoadError", "s"),
                 property("SnapshotTime", "t"),
