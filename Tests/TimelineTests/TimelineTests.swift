@@ -56,6 +56,28 @@ struct TimelineTests {
         #expect(timeline.available.map(\.value) == [10 << 20, 900 << 20])
     }
 
+    @Test("a change of a scene's state is a mark of its app, with the scene and the state (L34)")
+    func scenes() throws {
+        var story = Story()
+        story.recorder.send(.requested(RequestID(11), story.web, .activate))
+        let run = try #require(story.recorder.core.run(of: story.web))
+        let scene = try #require(SceneID("doc-1"))
+        story.recorder.send(.run(run, .attached([.scenes])))
+        story.recorder.send(.run(run, .scene(.began(scene, .window))))
+        story.recorder.wait(.seconds(1))
+        story.recorder.send(.run(run, .scene(.ended(scene))))
+        let timeline = Story.timeline([story.recorder.file()])
+        let web = try #require(timeline.lanes.first { $0.app == "web" })
+        let marks = web.marks.filter { $0.kind == "sceneChanged" }
+        #expect(
+            marks.map(\.sentence) == [
+                "web: scene 'doc-1' is background", "web: scene 'main' is background",
+                "web: scene 'doc-1' is foregroundActive", "web: scene 'doc-1' is unattached",
+                "web: scene 'main' is foregroundActive",
+            ])
+        #expect(marks.map(\.at) == marks.map(\.at).sorted())
+    }
+
     @Test("a span over several files is the same as in one, whether they overlap or not, or one is there twice")
     func files() {
         var story = Story()
