@@ -138,6 +138,52 @@ struct SceneTests {
         #expect(client.failure("BeginScene", [.string("a"), .string("")]) == nil)
     }
 
+    @Test(
+        "of 10,000 scenes that an app begins at once the first 31 are accepted beside main, the others refused; the log stays short (L34)"
+    )
+    func flood() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(["mail": SelfConnectionTests.manifest(root, SelfStage.quick)], root: root)
+        let client = try SelfStage.launch(daemon, "mail", "lend")
+        let raw = try RawSelfClient(daemon)
+        func call(_ number: Int) -> RawMessage {
+            var call = RawMessage(UInt32(number), "BeginScene")
+            call.signature = "ss"
+            call.body.put("s\(number)")
+            call.body.put("")
+            return call
+        }
+        let bytes = (1...10_000).flatMap { number -> [UInt8] in
+            var call = call(number)
+            // No answer is expected.
+            call.flags = 1
+            return call.bytes
+        }
+        var rest = bytes[...]
+        var answers = 0
+        while !rest.isEmpty {
+            let sent = raw.sendSome(rest)
+            guard sent >= 0 else { throw TestFailure("the daemon ended the connection") }
+            rest = rest.dropFirst(sent)
+            #expect(try daemon.call("List")[0].arrayValue?.count == 1)
+            answers += 1
+            // A thousand messages are read in a second.
+            var polled = pollfd(fd: raw.socket.raw, events: Int16(POLLOUT), revents: 0)
+            #expect(poll(&polled, 1, 60_000) > 0)
+        }
+        #expect(answers > 1)
+        try raw.send(call(10_001).bytes)
+        let answer = try raw.answer(to: 10_001)
+        #expect(answer.type == 3)
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("at most 32 scenes"))
+        let scenes = try states(daemon, "mail").map { $0.prefix { $0 != " " } }
+        #expect(scenes.sorted() == (["main"] + (1...31).map { "s\($0)" }).sorted().map { $0[...] })
+        let refusals = TestDaemon.text(of: root + "/log").split(separator: "\n").filter { $0.contains("at most 32 scenes") }
+        // Ten in a minute.
+        #expect((1...20).contains(refusals.count))
+        withExtendedLifetime(client) {}
+    }
+
     @Test("the restoration state of a scene outlives its process, and goes with the scene (L34)")
     func restoration() throws {
         let root = try TestDaemon.makeFolder()
