@@ -110,7 +110,8 @@ package final class GPUSearch {
 
 extension Enclosure {
     /// Begins to read what processes of the app have used of GPUs.
-    package func gpuSearch() throws(SystemError) -> GPUSearch {
+    /// - Parameter proc: where their descriptors are described.
+    package func gpuSearch(in proc: ProcFS) throws(SystemError) -> GPUSearch {
         switch kind {
         case .cgroup: GPUSearch(proc, try pids())
         case .family(let family): GPUSearch(proc, try family.knownPids())

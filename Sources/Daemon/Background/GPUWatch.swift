@@ -10,6 +10,7 @@ final class GPUWatch {
 
     private unowned let run: RunController
     private let loop: EventLoop
+    private let proc: ProcFS
     private var timer: Systemd.Timer?
     private var search: GPUSearch?
     /// What it had used at the last look.
@@ -18,6 +19,7 @@ final class GPUWatch {
     init(_ run: RunController, _ context: DaemonContext) {
         self.run = run
         loop = context.loop
+        proc = context.gpuDescriptors
         run.attempt { timer = try loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.look() } }
         // What it has sent to a GPU before may still be under way.
         arm()
@@ -25,7 +27,7 @@ final class GPUWatch {
 
     /// What cannot be read now is read by the next look: the kernel counts on.
     private func look() {
-        search = try? run.enclosure.gpuSearch()
+        search = try? run.enclosure.gpuSearch(in: proc)
         if search == nil { return arm() }
         loop.work.add { [weak self] in self?.advance() ?? false }
     }

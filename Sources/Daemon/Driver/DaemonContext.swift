@@ -49,6 +49,8 @@ final class DaemonContext {
     let sockets: HeldSockets
     let timers: Timers
     let systemEvents: SystemEvents
+    /// Where the open GPUs of processes are described; elsewhere in a test: not each machine has a GPU.
+    var gpuDescriptors = ProcFS()
     /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
     var nextSearchForWaiters = Duration.zero
     /// `nil`: not made yet.
