@@ -158,7 +158,7 @@ package struct SceneStatus: Record {
     package var receivesInput = false
     /// How the device is held, while the scene is visible; absent: it is not, or that is not known.
     package var orientation: String?
-    /// How notices are to be shown while it is in front: `banner`, `alert` or `none`.
+    /// How notices of its app are to be shown: `banner`, `alert` or `none`.
     package var noticeStyle = ""
     /// When its snapshot was taken; absent: it has none, or it is hidden.
     package var snapshotTime: Timestamp?

@@ -226,11 +226,11 @@ package struct ManagerConfiguration: Hashable, Sendable {
     }
 }
 
-/// `Notices=`, in UIKit's words (L14, L55).
+/// How notices of the app are shown, `Notices=`, in UIKit's words (L14, L55).
 package enum NoticeStyle: String, CaseIterable, Sendable {
-    /// Beside what the app shows: no interruption.
+    /// Beside the apps in front: no interruption.
     case banner
-    /// Over it: an interruption as long as it is shown.
+    /// Over them: an interruption as long as it is shown.
     case alert
     /// Not at all.
     case none
