@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 package import Posix
 
@@ -17,6 +18,11 @@ package final class DescriptorCheck {
         "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "vfat", "exfat", "iso9660", "udf",
         "squashfs",
         "erofs", "tmpfs", "ramfs", "rootfs", "devtmpfs", "devpts",
+    ]
+
+    /// File systems whose files a server has, on another machine or in another process of this one.
+    private static let serverTypes: Set<String> = [
+        "nfs", "nfs4", "cifs", "smb3", "fuse", "fuseblk", "virtiofs", "9p", "afs", "ceph", "coda", "lustre",
     ]
 
     /// The major numbers of memory devices, terminals, input, framebuffers, cameras, sound, pseudoterminals and graphics
@@ -64,6 +70,15 @@ package final class DescriptorCheck {
             return Self.deviceNumbers.contains(major) ? nil : "the character device \(major):\(minor)"
         default: return "a block device"
         }
+    }
+
+    /// The type of the file system that a file is on, if a server has its files: it can change them at any time, whatever the
+    /// permissions of the file say. `nil`: the kernel has them, or the mount is not known.
+    package func serverFileSystem(of path: String) -> String? {
+        guard let file = try? Descriptor.open(path, clinux_path_only), let mount = Self.mountID(of: file.raw),
+            let type = type(ofMount: mount), Self.serverTypes.contains(type)
+        else { return nil }
+        return type
     }
 
     /// gnu_dev_major(3) and gnu_dev_minor(3), which are not in Swift's Glibc module.

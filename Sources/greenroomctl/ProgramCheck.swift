@@ -38,6 +38,14 @@ struct ProgramCheck {
                         + "ReadOnlyProgram=yes"))
         }
         if let text = manifest.programDigest, let wanted = FileDigest(text) {
+            if let type = DescriptorCheck().serverFileSystem(of: program) {
+                found.append(
+                    Problem(
+                        key: "ProgramDigest",
+                        message:
+                            "\(program) is on a file system of a server (\(type)), which can change the program after its digest "
+                            + "was compared; expected a file of a local file system"))
+            }
             if let problem = difference(program, wanted) {
                 found.append(Problem(key: "ProgramDigest", message: problem))
             }

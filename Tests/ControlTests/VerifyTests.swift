@@ -1,6 +1,7 @@
 import Glibc
 import JSON
 import Systemd
+import TestKit
 import Testing
 
 @Suite("verify")
@@ -159,5 +160,26 @@ struct VerifyTests {
         #expect(outcome.output == "\(app):4:1: warning: ProgramDigest=: the digest of \(program) is \(found)\n")
         try folder.write("photos.app", good.replacing("/bin/true", with: program) + "ProgramDigest=\(found)\n")
         #expect(try verify(app).output == "\(app): OK\n")
+    }
+
+    @Test(
+        "ProgramDigest= of a program on a file system of a server is a warning (L10)",
+        .enabled(if: access("/dev/fuse", R_OK | W_OK) == 0 && mayMount(), "only root can mount a file system of FUSE"))
+    func fileOfServer() throws {
+        let mountPoint = folder.path + "/mount"
+        mkdir(mountPoint, 0o755)
+        // A server that never answers. The kernel does not ask it for a process of another user than that of the mount.
+        let server = open("/dev/fuse", O_RDWR | O_CLOEXEC)
+        defer { close(server) }
+        let options = "fd=\(server),rootmode=40000,user_id=65534,group_id=65534"
+        try #require(mount("test", mountPoint, "fuse", 0, options) == 0)
+        defer { detach(mountPoint) }
+        let zeroes = String(repeating: "0", count: 64)
+        let app = try folder.write(
+            "photos.app", good.replacing("/bin/true", with: mountPoint) + "ProgramDigest=sha256:\(zeroes)\n")
+        #expect(
+            try verify(app).output.contains(
+                "\(app):4:1: warning: ProgramDigest=: \(mountPoint) is on a file system of a server (fuse), which can change the "
+                    + "program after its digest was compared; expected a file of a local file system\n"))
     }
 }

@@ -47,13 +47,31 @@ struct DescriptorCheckTests {
         #expect(check.bytesRead > 0)
     }
 
+    /// The mount of a file, from a file of the kernel that this test reads on its own.
+    private func mountID(of file: borrowing Descriptor) throws -> Substring {
+        let text = String(decoding: try readFile(at: "/proc/self/fdinfo/\(file.raw)", limit: 4096), as: UTF8.self)
+        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("mnt_id:") })
+        return try #require(line.split(separator: "\t").last)
+    }
+
+    @Test("the file systems of servers are known by the type of the mount (L10)")
+    func servers() throws {
+        let id = try mountID(of: open("/"))
+        func server(_ type: String) -> String? {
+            let line = "\(id) 1 0:9 / / rw - \(type) host:/export rw\n"
+            return DescriptorCheck(mountInfo: Array(line.utf8)).serverFileSystem(of: "/")
+        }
+        for type in ["nfs", "nfs4", "cifs", "smb3", "fuse", "fuse.sshfs", "fuseblk", "9p", "virtiofs", "afs", "ceph"] {
+            #expect(server(type) == type.split(separator: ".")[0].description)
+        }
+        for type in ["ext4", "xfs", "btrfs", "tmpfs", "squashfs", "overlay"] { #expect(server(type) == nil) }
+        #expect(DescriptorCheck().serverFileSystem(of: "/does/not/exist") == nil)
+    }
+
     @Test("a file is accepted by the type of its mount; one of a mount that is not in the table is refused (L18)")
     func mounts() throws {
         let folder = try open("/")
-        // The mount of the folder, from a file of the kernel that this test reads on its own.
-        let text = String(decoding: try readFile(at: "/proc/self/fdinfo/\(folder.raw)", limit: 4096), as: UTF8.self)
-        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("mnt_id:") })
-        let id = try #require(line.split(separator: "\t").last)
+        let id = try mountID(of: folder)
         func reason(_ type: String, _ id: Substring) -> String? {
             let line = "\(id) 1 8:1 / / rw,relatime shared:1 master:2 - \(type) /dev/sda1 rw\n"
             return DescriptorCheck(mountInfo: Array(line.utf8)).reasonToRefuse(folder)
