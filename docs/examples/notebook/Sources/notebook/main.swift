@@ -1,4 +1,5 @@
-// A notebook with a window for each note, without the windows: `notebook:report?text` opens a note and adds a line to it.
+// A notebook with a window for each note, without the windows: `notebook:report?text` opens a note and adds a line to it. The text of
+// a window is its snapshot: `greenroomctl snapshot notebook --scene report`.
 //
 // The notes are in STATE_DIRECTORY; what is not written yet is in the restoration state of its window. After the process has ended,
 // the window that was in front comes back with the app, and the others when they are activated.
@@ -18,6 +19,19 @@ final class Notebook {
         let state = try app.restore(scene: name)?.text ?? ""
         unsaved[name] = state.split(separator: "\n").map(String.init)
     }
+
+    private func read(_ name: String) -> [String] {
+        guard let file = fopen("\(folder)/\(name).txt", "r") else { return unsaved[name, default: []] }
+        var (line, size, lines) = (UnsafeMutablePointer<CChar>?.none, 0, [String]())
+        while getline(&line, &size, file) > 0, let line {
+            lines += String(cString: line).split(separator: "\n").map(String.init)
+        }
+        free(line)
+        fclose(file)
+        return lines + unsaved[name, default: []]
+    }
+
+    private func page(_ name: String) -> String { "\(name): " + read(name).suffix(3).joined(separator: " / ") }
 
     private func write(_ lines: [String], to name: String) {
         guard let file = fopen("\(folder)/\(name).txt", "a") else { return }
@@ -58,6 +72,10 @@ extension Notebook: AppDelegate {
             try app.save("", scene: name)
         }
     }
+
+    func takeSnapshot() -> Snapshot? { Snapshot(text: unsaved.keys.sorted().map(page).joined(separator: "\n")) }
+
+    func takeSnapshot(scene: String) -> Snapshot? { Snapshot(text: page(scene)) }
 }
 
 App.shared.run(Notebook())
