@@ -55,6 +55,10 @@ struct GPUWatchTests {
                 controller.watchExit()
                 list.send(.run(run, .spawned(pid: process.pid)))
                 list.send(.run(run, .executed))
+            // The app takes no time to enter the background.
+            case .notify(let run, let notice) where notice.isAnswered:
+                list.send(.run(run, .notified(notice, delivered: true, cpu: .zero)))
+                if notice == .didEnterBackground { list.send(.run(run, .backgroundEntered)) }
             case .watchGPU(let run, let begins): context.runs[run]?.watchGPU(begins)
             case .kill(let run): context.runs[run]?.kill()
             case .writeReceipt(let receipt): receipts.append(receipt)

@@ -178,7 +178,8 @@ struct SceneTests {
         #expect(String(decoding: answer.body, as: UTF8.self).contains("at most 32 scenes"))
         let scenes = try states(daemon, "mail").map { $0.prefix { $0 != " " } }
         #expect(scenes.sorted() == (["main"] + (1...31).map { "s\($0)" }).sorted().map { $0[...] })
-        let refusals = TestDaemon.text(of: root + "/log").split(separator: "\n").filter { $0.contains("at most 32 scenes") }
+        let log = TestDaemon.text(of: root + "/log").split(separator: "\n")
+        let refusals = log.filter { $0.contains("at most 32 scenes") }
         // Ten in a minute.
         #expect((1...20).contains(refusals.count))
         withExtendedLifetime(client) {}

@@ -96,7 +96,8 @@ final class Announcer {
     private func recordForeground() {
         let now = Set(bus.driver.core.foregroundApps)
         let orientation = bus.service.orientation
-        let mayDiffer = announcedForeground.filter { !now.contains($0) }
+        let mayDiffer =
+            announcedForeground.filter { !now.contains($0) }
             + (orientation == announcedOrientation ? [] : now.sorted())
         for id in mayDiffer where isChanged.insert(id).inserted { changed.append(id) }
         announcedForeground = now.sorted()

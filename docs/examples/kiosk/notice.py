@@ -42,7 +42,7 @@ def show(text, is_alert):
             sys.stdin.readline()
         return
     try:
-        # When this program is told to end, swaynag ends, too.
+        # SIGTERM raises SystemExit here, and run() kills swaynag for that.
         subprocess.run(["swaynag", "--layer=overlay", f"--message={text}"], timeout=None if is_alert else SECONDS, check=True)
     except subprocess.TimeoutExpired:
         pass
