@@ -60,7 +60,7 @@ _greenroomctl() {
         return
         ;;
     --only)
-        words='launch interruption background suspend push activate notification system-events lock memory-warning scenes load
+        words='launch interruption background suspend push fetch timer url activate notification system-events lock memory-warning scenes load
             kill reexec daemon-kill terminate'
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
         return

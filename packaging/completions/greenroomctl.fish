@@ -135,7 +135,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l client -x -
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l rounds -x -d 'Suspend the app so often'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l timeout -x -d 'For an answer of the client'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l only -x \
-    -a 'launch interruption background suspend push activate notification system-events lock memory-warning scenes load kill reexec daemon-kill terminate' \
+    -a 'launch interruption background suspend push fetch timer url activate notification system-events lock memory-warning scenes load kill reexec daemon-kill terminate' \
     -d 'Take only these steps'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l junit -r -F -d 'Write the report to this file'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l keep -d 'Keep the log of the daemon'

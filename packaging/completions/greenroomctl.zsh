@@ -190,7 +190,7 @@ _greenroomctl() {
             _arguments $common '*'{-p,--property=}'[set a setting of the command]:KEY=VALUE' '--junit=[write the report to this file]:file:_files' \
                 '--client=[make the requests with this command]:command:_cmdstring' '--rounds=[suspend the app so often]:number' \
                 '--timeout=[for an answer of the client]:time' \
-                '*--only=[take only these steps]:step:_values -s , step launch interruption background suspend push activate notification system-events lock memory-warning scenes load kill reexec daemon-kill terminate' \
+                '*--only=[take only these steps]:step:_values -s , step launch interruption background suspend push fetch timer url activate notification system-events lock memory-warning scenes load kill reexec daemon-kill terminate' \
                 '--keep[keep the log of the daemon]' '--config=[look for the manifest here]:folder:_files -/' '1:app:_greenroomctl_apps' '*::command:_normal' ;;
         verify) _arguments $common '*:file:_files' ;;
         reload | reexec | doctor) _arguments $common ;;

@@ -10,6 +10,11 @@ enum CertifySteps {
             return .notApplicable("BackgroundModes= does not name push")
         }
         _ = try app.request("Push", .string("certify"))
+        return try completion(app)
+    }
+
+    /// What the app says of a wake that it was woken for.
+    static func completion(_ app: Rehearsal) throws(Failure) -> CertifyOutcome {
         let start = app.events.first?.monotonic
         _ = try app.wait { () throws(Failure) in
             app.last(.wakeCompleted) != nil || app.last(.ended) != nil || app.entered("suspended") != nil

@@ -68,6 +68,13 @@ final class Rehearsal {
         _ = try client.call("SimulateLock", [.bool(isLocked)], as: RequestResult.self)
     }
 
+    /// Sets when the app is woken, over its manifest, which counts again with an empty text.
+    func setWakes(_ settings: String) throws(Failure) {
+        let text = settings.isEmpty ? "" : "[Wake]\nAccuracySec=1us\n\(settings)\n"
+        try daemon.write("\(id).app.d/zz-certify-wakes.conf", Array(text.utf8))
+        _ = try client.call("Reload", as: ReloadResult.self)
+    }
+
     /// What the app finds in its inbox of a kind of state; `nil`: nothing, or it has removed it.
     func inbox(_ kind: String) -> String? {
         let path = "\(daemon.runtime)/inbox/\(id)/\(kind)"
