@@ -74,6 +74,35 @@ struct ProgramFileTests {
         #expect(sentence.contains("its digest is \(found); expected sha256:\(zeroes)"), "\(sentence)")
     }
 
+    @Test(
+        "if a server does not answer, the launch of its program ends with its deadline, and others do not wait (L10, L7)",
+        .enabled(if: access("/dev/fuse", R_OK | W_OK) == 0 && mayMount(), "only root can mount a file system of FUSE"))
+    func silentServer() throws {
+        let mountPoint = makeTemporaryFolder("greenroom-server")
+        let server = open("/dev/fuse", O_RDWR | O_CLOEXEC)
+        let options = "fd=\(server),rootmode=40000,user_id=0,group_id=0"
+        try #require(mount("test", mountPoint, "fuse", 0, options) == 0)
+        defer {
+            close(server)
+            detach(mountPoint)
+            rmdir(mountPoint)
+        }
+        let zeroes = String(repeating: "0", count: 64)
+        let manifest = "[App]\nExecStart=\(mountPoint)/program\nProgramDigest=sha256:\(zeroes)\n"
+        let daemon = try TestDaemon(
+            [
+                "silent": manifest + "[Lifecycle]\nLaunchDeadlineSec=1s\n",
+                "photos": "[App]\nExecStart=\(folder)/photos \(root)/photos.said\n",
+            ], root: root)
+        let launch = try daemon.begin("Launch", "silent")
+        try daemon.launch("photos", background: true)
+        try daemon.wait("silent", "ended")
+        let receipt = try #require(try daemon.receipts("silent").last)
+        #expect(receipt["explanation"]?.stringValue?.hasPrefix("Killed: exceeded its launch deadline (1s)") == true)
+        #expect(try daemon.state("photos") != "notRunning")
+        withExtendedLifetime(launch) {}
+    }
+
     @Test("a daemon that may not mount refuses to launch an app with ReadOnlyProgram=yes, with the reason (L10)")
     func notPermitted() throws {
         let daemon = try TestDaemon(
