@@ -89,17 +89,18 @@ enum Help {
           --config DIR            Look for the manifest of APP in this folder
 
         A greenroomd of its own, in a temporary folder, takes a copy of the app through each transition: launch, interruption,
-        background, suspension, wakes, memory warning, notification, a kill with restoration, requests while it is frozen, a
-        restart of the daemon, the end. A line a step says what the app handled and how fast, what it ignored, which is allowed, and what
-        broke. The app that is installed is not touched; what its program does with files outside of its own folders is done.
-        The exit status is 1 if something broke. The steps are \(certifySteps).
+        background, suspension, wakes, memory warning, notification, a kill with restoration, requests while it is frozen,
+        a restart of the daemon, the end. A line a step says what the app handled and how fast, what it ignored, which is
+        allowed, and what broke. The app that is installed is not touched; what its program does with files outside of its own
+        folders is done. The exit status is 1 if something broke. The steps are
+        \(certifySteps).
         """
     }
 
     /// Two lines.
     private static var certifySteps: String {
         let names = CertifyStep.all.map(\.name)
-        return [names[..<9], names[9...]].map { $0.joined(separator: " ") }.joined(separator: "\n")
+        return [names[..<8], names[8...]].map { $0.joined(separator: " ") }.joined(separator: "\n")
     }
 
     private static var snapshotDetails: String {

@@ -15,10 +15,12 @@ enum CertifySteps {
 
     /// What the app says of a wake that it was woken for.
     static func completion(_ app: Rehearsal) throws(Failure) -> CertifyOutcome {
-        let start = app.events.first?.monotonic
         _ = try app.wait { () throws(Failure) in
-            app.last(.wakeCompleted) != nil || app.last(.ended) != nil || app.entered("suspended") != nil
+            // That it was suspended before may be reported late.
+            let isSuspendedAgain = (app.entered("suspended") ?? 0) > (app.entered("background") ?? .max)
+            return app.last(.wakeCompleted) != nil || app.last(.ended) != nil || isSuspendedAgain
         }
+        let start = app.last(.stateChanged) { $0.reason == StateReason.woken.rawValue }?.monotonic
         if let end = try app.unexpectedEnd() { return end }
         guard let completed = app.last(.wakeCompleted) else {
             return .ignored("woken; it did not say that it was done (X_GREENROOM_WAKE_DONE=)")
