@@ -179,9 +179,10 @@ struct SceneTests {
         let scenes = try states(daemon, "mail").map { $0.prefix { $0 != " " } }
         #expect(scenes.sorted() == (["main"] + (1...31).map { "s\($0)" }).sorted().map { $0[...] })
         let log = TestDaemon.text(of: root + "/log").split(separator: "\n")
-        let refusals = log.filter { $0.contains("at most 32 scenes") }
+        // Where many arrive at once, calls are refused because others wait for their answer.
+        let refusals = log.filter { $0.contains("at most 32 scenes") || $0.contains("wait for their answer") }
         // Ten in a minute.
-        #expect((1...20).contains(refusals.count))
+        #expect((1...20).contains(refusals.count), "\(log.suffix(5))")
         withExtendedLifetime(client) {}
     }
 
