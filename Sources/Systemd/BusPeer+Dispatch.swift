@@ -27,7 +27,7 @@ extension BusPeer {
             let isLarge =
                 sd_bus_message_is_method_call(message, "org.freedesktop.DBus.ObjectManager", nil) > 0
                 || sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Introspectable", nil) > 0
-            isLarge ? checkQueue(limit: limits.queuedLargeAnswers) : checkQueue()
+            checkQueue(limit: isLarge ? limits.queuedLargeAnswers : limits.queuedMessages)
             return isGone || objects?.managed.take(message, self) ?? false
         }
         if isOnBus || onSignal != nil, let signal = BusSignal(message, limits: limits.message) {
@@ -52,7 +52,7 @@ extension BusPeer {
             descriptors = arrived
             return false
         }
-        checkQueue()
+        checkQueue(limit: limits.queuedMessages)
         if isGone { return true }
         var problem = sd_bus_error()
         _ = BusError.descriptors.set(&problem)

@@ -112,7 +112,7 @@ extension BusPeer {
 
     /// Updates what the connection waits for, after anything that may have changed it.
     func update() {
-        checkQueue()
+        checkQueue(limit: limits.queuedMessages)
         guard !isGone else { return }
         let events = sd_bus_get_events(bus)
         guard sd_bus_is_open(bus) > 0, events >= 0 else {
@@ -168,32 +168,10 @@ extension BusPeer {
     /// Whether a bus daemon reads more slowly than this connection writes. Signals that can be left out should be.
     package var isCongested: Bool { queuedMessages > limits.queuedMessages / 2 }
 
-    /// Disconnects a peer for which too many messages wait (`BusLimits`).
-    func checkQueue() {
-        let queued = queuedMessages
-        guard !isOnBus, queued > limits.queuedMessages else {
-            backlog = nil
-            return
-        }
-        let now = EventLoop.now()
-        let before = backlog ?? Backlog(messages: queued, since: now)
-        // It has read since.
-        backlog = Backlog(messages: queued, since: queued < before.messages ? now : before.since)
-        if let backlog, now - backlog.since >= limits.readTimeout { return checkQueue(limit: limits.queuedMessages) }
-        checkQueue(limit: limits.mostQueuedMessages)
-    }
-
     /// Disconnects a peer for which more messages wait than `limit`.
     func checkQueue(limit: UInt64) {
         let queued = queuedMessages
         guard !isOnBus, queued > limit else { return }
         close(reason: "it does not read: \(queued) messages wait for it")
-    }
-
-    /// More messages than `BusLimits.queuedMessages` wait for the other side.
-    struct Backlog {
-        var messages: UInt64
-        /// When it has last read one, or when they became so many.
-        var since: Duration
     }
 }

@@ -53,7 +53,6 @@ package final class BusPeer {
     var watchedSenders: [String: WatchedSender] = [:]
     /// The descriptors of the message that is being handled, for its method.
     var descriptors: [SharedDescriptor] = []
-    var backlog: Backlog?
     /// Whether a message is being handled: libsystemd does that for one at a time.
     var isInTurn = false
     /// Whether libsystemd's buffer holds nothing that arrived together with the handshake.

@@ -8,12 +8,8 @@ package struct BusLimits: Sendable {
     /// The kernel's buffer for what is sent, in bytes. libsystemd asks for 8 MiB, which root gets.
     package var sendBuffer: Int32 = 256 << 10
     /// Messages that wait beyond the kernel's buffer because the peer does not read. A stopped `watch` reaches this limit
-    /// and is disconnected, once it has read nothing for `readTimeout`; other peers are not affected.
+    /// and is disconnected; other peers are not affected.
     package var queuedMessages: UInt64 = 1024
-    /// How long more may wait: a reload sends a signal for each app, and on a loaded machine the peer is to get a processor first.
-    package var readTimeout = Duration.seconds(1)
-    /// With so many waiting the peer is disconnected at once.
-    package var mostQueuedMessages: UInt64 = 16 << 10
     /// The same limit when the peer asks for a large answer (all objects, an introspection): about 100 KiB each.
     package var queuedLargeAnswers: UInt64 = 32
     /// Bytes of one incoming message, twice what `message` allows. libsystemd's own limit is 128 MiB.

@@ -26,8 +26,14 @@ struct SocketScaleTests {
         return try daemon.listed().count
     }
 
+    /// Thousands of signals come with the answer, and greenroomd ends the connection of a client that reads them too slowly. The
+    /// next reload has no changes, so it has no signals.
     @discardableResult
     private func reload(_ daemon: TestDaemon) throws -> [String] {
+        for _ in 1...3 {
+            try daemon.renewConnection()
+            if let errors = try? daemon.reload() { return errors }
+        }
         try daemon.renewConnection()
         return try daemon.reload()
     }

@@ -218,8 +218,6 @@ struct HostilePeerTests {
     func doesNotRead() throws {
         var limits = BusServer.Limits()
         limits.peer.queuedMessages = 50
-        limits.peer.mostQueuedMessages = 100
-        limits.peer.readTimeout = .seconds(3600)
         let stage = try Stage(limits: limits)
         let client = try stage.client()
         var delivered = 0
@@ -291,52 +289,10 @@ struct HostilePeerTests {
         for source in sources { source.cancel() }
     }
 
-    /// On a loaded machine a peer may get no processor while thousands of signals are sent.
-    @Test(
-        "a peer that reads late is not disconnected, though many messages wait; one that does not read is, after some time"
-    )
-    func late() throws {
-        for reads in [true, false] {
-            var limits = BusServer.Limits()
-            limits.peer.queuedMessages = 50
-            limits.peer.readTimeout = reads ? .seconds(3600) : .milliseconds(10)
-            let stage = try Stage(limits: limits)
-            let reader = try stage.bareClient()
-            try reader.descriptor.setNonBlocking(true)
-            let hello = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n"
-            #expect(send(reader.raw, hello, hello.utf8.count, Int32(MSG_NOSIGNAL)) == hello.utf8.count)
-            #expect(try stage.loop.serve { stage.server.peers.first?.isReady == true })
-            func emit() throws {
-                let text = Variant.string(String(repeating: "x", count: 4000))
-                try stage.server.emitSignal(
-                    path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [text, .uint32(1)])
-            }
-            for _ in 0..<500 { try emit() }
-            if reads {
-                var (received, buffer) = (0, [UInt8](repeating: 0, count: 1 << 16))
-                #expect(
-                    try stage.loop.serve {
-                        while case let count = recv(reader.raw, &buffer, buffer.count, 0), count > 0 {
-                            received += count
-                        }
-                        return received >= 500 * 4000 || !stage.gone.isEmpty
-                    })
-            } else {
-                #expect(
-                    try stage.loop.serve {
-                        try? emit()
-                        return !stage.gone.isEmpty
-                    })
-            }
-            #expect(stage.gone.isEmpty == reads)
-        }
-    }
-
     @Test("a peer that calls without reading the answers is disconnected")
     func greedy() throws {
         var limits = BusServer.Limits()
         limits.peer.queuedMessages = 50
-        limits.peer.mostQueuedMessages = 100
         let stage = try Stage(limits: limits)
         let asker = try stage.client()
         // Its own loop runs for the handshake only, so that it writes and never reads.

@@ -17,7 +17,6 @@ extension ConnectionTransport {
         limits.peer.message.values = 1000
         limits.peer.message.depth = 8
         limits.peer.queuedMessages = UInt64(EventQueue.capacity) + 64
-        limits.peer.mostQueuedMessages = limits.peer.queuedMessages
         limits.peer.queuedLargeAnswers = 8
         limits.peer.descriptors = 1
         return BusServer.Configuration(

@@ -62,7 +62,7 @@ final class Program {
         let folders = options.folders
         let loop = try EventLoop()
         try loop.openAppDescriptors()
-        heapTrim = try HeapTrim(memory, loop)
+        heapTrim = HeapTrim(memory, loop)
         let journal = Journal(level: options.logLevel)
         journal.subjectField = "GREENROOM_APP"
         self.journal = journal
