@@ -96,7 +96,8 @@ struct OutputFileTests {
 
     @Test("the file of an app that writes without end keeps its last lines, also after a crash of the daemon (L56)")
     func bound() throws {
-        let script = "seq 500000; touch $$0; read x <$$1; echo last; exec sleep 1000"
+        // The second run writes nothing: it would be freed while it is compared.
+        let script = "[ -e $$0 ] || seq 500000; touch $$0; read x <$$1; echo last; exec sleep 1000"
         let root = try TestDaemon.makeFolder()
         mkfifo(root + "/go", 0o600)
         let text = "[App]\nExecStart=/bin/sh -c '\(script)' \(root)/done \(root)/go\n"
@@ -120,12 +121,9 @@ struct OutputFileTests {
         #expect(about(path).st_blocks >= 1 << 18 / 512)
         // A file that has got so much is replaced at the next launch.
         _ = try next.terminate("a")
-        removeTree(root + "/done")
         _ = try next.launch("a")
-        try next.eventually("it has written to a new file, after the line about the run before") {
-            let text = TestDaemon.text(of: path)
-            return text.hasPrefix("-- ") && text.drop { $0 != "\n" }.utf8.count == 3_388_896
-        }
+        let lines = TestDaemon.text(of: path).split(separator: "\n")
+        #expect(lines.count == 1 && lines[0].hasPrefix("-- "), "it begins with the line about the run before")
         #expect(about(path + "~1").st_size == 3_388_900)
     }
 
