@@ -61,6 +61,8 @@ extension World {
     private func own(_ kind: InputKind, _ run: Int, _ bytes: UInt64) -> Input {
         var own = input(kind, run, Self.pair + (kind == .datagram ? 1 : 0), bytes, "")
         own.source = .own
+        // Of AF_UNIX messages any one counts.
+        own.isHalfFull = kind == .datagram
         return own
     }
 

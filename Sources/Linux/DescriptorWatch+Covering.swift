@@ -253,9 +253,8 @@ extension DescriptorWatch {
         return true
     }
 
-    /// Where input comes from is only of interest if it wakes the app.
     private func complete() {
-        origins = onlyPeers ? nil : InputOrigins(of: duplicates, listed, cgroup: cgroup, known: knownSocket)
+        origins = InputOrigins(of: duplicates, listed, cgroup: cgroup, known: knownSocket)
         stage = origins == nil ? .complete : .origins
         closeTargets()
         closeTables()

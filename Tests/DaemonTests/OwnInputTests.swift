@@ -1,4 +1,8 @@
+import Glibc
 import JSON
+import Linux
+import Posix
+import TestKit
 import Testing
 
 @Suite("Input that an app has sent to itself", .enabled(if: TrafficStage.hasPython, "needs python3"))
@@ -33,5 +37,47 @@ struct OwnInputTests {
         try stage.daemon.eventually("its wake waits again") { try waits() != nil }
         try client.exchange([4])
         #expect(try stage.daemon.status("server")["lastInput"]?["own"] == nil)
+    }
+
+    @Test(
+        "messages that the processes of an app have sent to each other do not wake it; one from outside does (L50)",
+        arguments: ["SOCK_SEQPACKET", "SOCK_DGRAM"])
+    func ownMessages(type: String) throws {
+        let root = try TestDaemon.makeFolder()
+        // A browser's processes: each has an end of a pair of sockets that tell who sends.
+        let program = """
+            import os, signal, socket, sys
+            inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            inbox.bind(sys.argv[1])
+            own, other = socket.socketpair(socket.AF_UNIX, socket.\(type))
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            other.send(b'from the parent')
+            if os.fork() == 0:
+                other.send(b'from the child')
+                own.close()
+                open(sys.argv[2], 'w').close()
+            signal.pause()
+
+            """
+        try replaceFile(at: root + "/app.py", with: Array(program.utf8))
+        let command = "\(TrafficStage.python) \(root)/app.py \(root)/inbox \(root)/ready"
+        let daemon = try TestDaemon(
+            ["app": "[App]\nExecStart=\(command)\n[Lifecycle]\nSuspendDelaySec=100ms"], root: root)
+        try daemon.launch("app")
+        try daemon.eventually("the messages are there") { access(root + "/ready", F_OK) == 0 }
+        try daemon.ask("Background", "app")
+        try daemon.waitUntil("app", is: "suspended")
+        try daemon.eventually("its sockets are watched") {
+            try daemon.status("app")["watch"]?["watched"]?.integerValue ?? 0 >= 1
+        }
+        let client = try SocketClient(.path(root + "/inbox"), SOCK_DGRAM)
+        try client.send("hello")
+        try daemon.eventually("the message from outside wakes it") {
+            try daemon.status("app")["trafficWakes"]?.integerValue ?? 0 >= 1
+        }
+        let status = try daemon.status("app")
+        #expect(status["trafficWakes"]?.integerValue == 1, "\(status)")
+        #expect(status["lastInput"]?["own"] == nil && status["lastInput"]?["bytes"]?.integerValue == 5, "\(status)")
     }
 }

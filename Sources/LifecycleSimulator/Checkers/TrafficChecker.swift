@@ -44,8 +44,13 @@ struct TrafficChecker {
         let count = effects.count { if case .notify(_, .scene) = $0 { false } else { true } }
         findings.check(count <= Self.mostEffects, .inputCostsLittle, "input causes \(count) effects at once")
         let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
-        if wakes { return }
         let app = model.app(of: event)
+        if wakes {
+            guard let app, case .run(_, .inputArrived(_, let input)) = event, !wasDue else { return }
+            return findings.check(
+                input.isFromOutside || model.apps[app].policy.wakesOnTraffic, .inputCostsLittle,
+                "\(model.apps[app].id) has Traffic=no, and is woken by what it has sent to itself")
+        }
         let caused = effects.count { !Self.isOfTime($0) && (!wasDue || app != nil && model.app(of: $0) == app) }
         findings.check(caused == 0, .inputCostsLittle, "input that wakes no app causes \(caused) effects")
     }
@@ -110,7 +115,8 @@ struct TrafficChecker {
             // The timers of workers are never deferred (L53): `IdlenessChecker` checks them.
             if policy.role == .worker, $0.input.kind == .timer { return false }
             return policy.wakesOnTraffic
-                ? !$0.input.isFromOutside && !$0.input.kind.isFromOutside : $0.input.isHalfFull
+                ? !$0.input.isFromOutside && !$0.input.kind.isFromOutside
+                : $0.input.isHalfFull && $0.input.isFromOutside
         }
         guard needsTime, !world.traffic.runs[run].isBlind else { return false }
         guard let limit = policy.backgroundTimePerHour else { return true }

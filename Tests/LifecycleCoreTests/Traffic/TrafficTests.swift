@@ -230,6 +230,22 @@ struct TrafficTests {
     }
 
     @Test(
+        "what an app has sent to itself is no peer that waits, however full the buffer (L50)",
+        arguments: [InputKind.stream, .datagram, .pipe])
+    func ownBuffer(kind: InputKind) {
+        let harness = Harness("web")
+        harness.suspend("web")
+        Self.arrive(
+            harness, Input(kind: kind, pid: 101, descriptor: 5, bytes: 150_000, isHalfFull: true, source: .own))
+        #expect(harness.state("web") == .suspended)
+        harness.advance(.seconds(3700))
+        #expect(harness.view("web").trafficWakes == 0)
+        // A peer that sends to the same descriptor does wait.
+        Self.arrive(harness, Input(kind: kind, pid: 101, descriptor: 5, bytes: 150_000, isHalfFull: true))
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test(
         "timer descriptors of an app are its own doing, and limited; those of a worker are not (L53)",
         arguments: [true, false])
     func timers(isWorker: Bool) {
