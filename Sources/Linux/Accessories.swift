@@ -48,56 +48,29 @@ struct AccessoryCheck {
 
 /// Searches for an accessory that processes have open, in pieces of some 100 µs.
 package final class AccessorySearch {
-    /// The most descriptors that are looked at.
-    private static let mostDescriptors = 16_384
-    private static let piece = 64
-
     private let proc: ProcFS
     private let check: AccessoryCheck
-    private var unlisted: ArraySlice<Int32>
-    private var names: ArraySlice<String> = []
-    private var examined: Int32 = 0
-    private var count = 0
+    private var walk: DescriptorWalk
     /// Whether one was found.
     package private(set) var isFound = false
 
     init(_ proc: ProcFS, _ processes: [Int32], _ check: AccessoryCheck = AccessoryCheck()) {
         self.proc = proc
         self.check = check
-        unlisted = processes[...]
+        walk = DescriptorWalk(proc, processes)
     }
 
-    /// Does the next piece. Processes that have ended, and those that may not be examined, have none open.
+    /// Does the next piece.
     /// - Returns: whether there is more.
     package func advance() throws(SystemError) -> Bool {
-        guard !names.isEmpty else {
-            guard count < Self.mostDescriptors, let pid = unlisted.popFirst() else { return false }
-            examined = pid
-            do {
-                names = try folderEntries(at: "\(proc.root)/\(pid)/fd")[...]
-            } catch {
-                guard error.meansGone || error.errno == EACCES || error.errno == EPERM else { throw error }
-            }
-            return true
+        let hasMore = try walk.advance { item in
+            isFound = isFound || check.isAccessory("\(proc.root)/\(item.pid)/fd/\(item.number)", item.target)
         }
-        for name in names.prefix(Self.piece) {
-            let path = "\(proc.root)/\(examined)/fd/\(name)"
-            guard let target = linkTarget(path, limit: 4097), check.isAccessory(path, target) else { continue }
-            isFound = true
-            return false
-        }
-        count += Self.piece
-        names = names.dropFirst(Self.piece)
-        return true
+        return hasMore && !isFound
     }
 }
 
 extension Enclosure {
     /// Begins to search for an accessory that processes of the app have open.
-    package func accessorySearch() throws(SystemError) -> AccessorySearch {
-        switch kind {
-        case .cgroup: AccessorySearch(proc, try pids())
-        case .family(let family): AccessorySearch(proc, try family.knownPids())
-        }
-    }
+    package func accessorySearch() throws(SystemError) -> AccessorySearch { AccessorySearch(proc, try searchedPids()) }
 }

@@ -61,49 +61,27 @@ package struct GPUUse: Equatable {
 
 /// Reads what processes have used of GPUs, in pieces of some 100 µs.
 package final class GPUSearch {
-    /// The most descriptors that are looked at.
-    static let mostDescriptors = 16_384
-    private static let piece = 64
-
     private let proc: ProcFS
-    private var unlisted: ArraySlice<Int32>
-    private var names: ArraySlice<String> = []
-    private var examined: Int32 = 0
-    private var count = 0
+    private var walk: DescriptorWalk
     package private(set) var use = GPUUse()
 
     init(_ proc: ProcFS, _ processes: [Int32]) {
         self.proc = proc
-        unlisted = processes[...]
+        walk = DescriptorWalk(proc, processes)
     }
 
-    /// Does the next piece. Processes that have ended, and those that may not be examined, have used nothing.
+    /// Does the next piece.
     /// - Returns: whether there is more.
-    package func advance() throws(SystemError) -> Bool {
-        guard !names.isEmpty else {
-            guard count < Self.mostDescriptors, let pid = unlisted.popFirst() else { return false }
-            examined = pid
-            do {
-                names = try folderEntries(at: "\(proc.root)/\(pid)/fd")[...]
-            } catch {
-                guard error.meansGone || error.errno == EACCES || error.errno == EPERM else { throw error }
-            }
-            return true
-        }
-        for name in names.prefix(Self.piece) { try examine(name) }
-        count += Self.piece
-        names = names.dropFirst(Self.piece)
-        return true
-    }
+    package func advance() throws(SystemError) -> Bool { try walk.advance(examine) }
 
-    private func examine(_ name: String) throws(SystemError) {
-        guard let link = linkTarget("\(proc.root)/\(examined)/fd/\(name)", limit: 4097),
-            link.starts(with: "/dev/dri/".utf8) || link.starts(with: "/dev/accel/".utf8)
-        else { return }
+    private func examine(_ item: DescriptorWalk.Item) throws(SystemError) {
+        guard item.target.starts(with: "/dev/dri/".utf8) || item.target.starts(with: "/dev/accel/".utf8) else { return }
         do {
-            if let info = try proc.read("fdinfo/\(name)", of: examined) { use.add(info, device: link.text) }
+            if let info = try proc.read("fdinfo/\(item.number)", of: item.pid) {
+                use.add(info, device: item.target.text)
+            }
         } catch {
-            guard error.errno == EACCES || error.errno == EPERM || error.errno == EFBIG else { throw error }
+            guard error.isRefusal || error.errno == EFBIG else { throw error }
         }
     }
 }
@@ -111,10 +89,5 @@ package final class GPUSearch {
 extension Enclosure {
     /// Begins to read what processes of the app have used of GPUs.
     /// - Parameter proc: where their descriptors are described.
-    package func gpuSearch(in proc: ProcFS) throws(SystemError) -> GPUSearch {
-        switch kind {
-        case .cgroup: GPUSearch(proc, try pids())
-        case .family(let family): GPUSearch(proc, try family.knownPids())
-        }
-    }
+    package func gpuSearch(in proc: ProcFS) throws(SystemError) -> GPUSearch { GPUSearch(proc, try searchedPids()) }
 }

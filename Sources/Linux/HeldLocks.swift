@@ -235,7 +235,7 @@ package final class LockSearch {
             if !resources.paths.isEmpty { step = .mappings }
         } catch {
             if error.meansGone { return }
-            guard error.errno == EACCES || error.errno == EPERM else { throw error }
+            guard error.isRefusal else { throw error }
             isComplete = false
         }
     }
@@ -266,7 +266,7 @@ package final class LockSearch {
             guard let info = try proc.read("fdinfo/\(name)", of: examined) else { return }
             bytes = info
         } catch {
-            guard error.errno == EACCES || error.errno == EPERM || error.errno == EFBIG else { throw error }
+            guard error.isRefusal || error.errno == EFBIG else { throw error }
             isComplete = false
             return
         }

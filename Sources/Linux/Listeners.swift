@@ -113,7 +113,7 @@ extension ProcFS {
             names = try folderEntries(at: "\(root)/\(task)/fd")
         } catch {
             if error.meansGone { return [] }
-            if error.errno == EACCES || error.errno == EPERM { return nil }
+            if error.isRefusal { return nil }
             throw error
         }
         var sockets: Set<UInt64> = []

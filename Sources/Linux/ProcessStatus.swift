@@ -97,7 +97,7 @@ extension ProcFS {
     package func environment(of pid: Int32, limit: Int = 256 * 1024) throws(SystemError) -> [ArraySlice<UInt8>]? {
         do {
             return try readStart("environ", of: pid, limit: limit).map { nulSeparated($0) }
-        } catch  where error.errno == EACCES || error.errno == EPERM {
+        } catch  where error.isRefusal {
             return nil
         }
     }

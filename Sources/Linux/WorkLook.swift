@@ -146,7 +146,7 @@ package final class WorkLook {
         do {
             try body()
         } catch {
-            if error.errno == EACCES || error.errno == EPERM {
+            if error.isRefusal {
                 findings.isIncomplete = true
             } else if !error.meansGone {
                 throw error

@@ -34,6 +34,9 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
     /// Whether the file, or the process or cgroup behind it, no longer exists (ENOENT, ENOTDIR, ESRCH, ENODEV).
     package var meansGone: Bool { errno == ENOENT || errno == ENOTDIR || errno == ESRCH || errno == ENODEV }
 
+    /// Whether the caller may not do it (EACCES, EPERM).
+    package var isRefusal: Bool { errno == EACCES || errno == EPERM }
+
     /// Whether this process or the machine has too little of something (EMFILE, ENFILE, ENOMEM), whatever the call was applied to.
     package var isShortage: Bool { errno == EMFILE || errno == ENFILE || errno == ENOMEM }
 }
