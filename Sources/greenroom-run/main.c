@@ -214,7 +214,6 @@ static int run(struct relay *relay) {
     case WITHOUT_DAEMON: return execute_directly(relay, problem);
     case NOT_STARTED: return FAILED;
     }
-    relay->parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
     if (relay->protocol)
         protocol_started();
     leave_streams(relay);
@@ -284,6 +283,8 @@ int main(int argc, char **argv) {
     // Two of them would freeze each other: the inner one is a process of the outer one's command.
     if (getenv(RELAY_MARK))
         return execute_directly(&relay, "it runs within another 'greenroomctl run'");
+    // It may end while the daemon makes a group.
+    relay.parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
     connect_to_daemon(&relay);
     if (relay.socket < 0)
         return execute_directly(&relay, "no greenroomd takes commands");

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -45,6 +46,7 @@ static struct {
     uint64_t initialize_id;
     bool has_first; // message
     bool cannot_restore;
+    bool can_hang_up; // the client's end of the input: it is no file
 } state;
 
 static bool is_empty(const struct stream *stream) { return stream->begin == stream->end; }
@@ -115,6 +117,11 @@ static bool has_open(const struct stream *stream) { return stream->opened > 0 ||
 bool protocol_is_busy(void) {
     return has_open(&state.in) || has_open(&state.out) || protocol_has_input() || !is_empty(&state.out) || state.is_restoring
         || (state.protocol == MODEL_CONTEXT && state.cannot_restore);
+}
+
+bool protocol_client_left(void) {
+    bool is_answered = !has_open(&state.in) && is_empty(&state.out) && !protocol_has_input();
+    return state.can_hang_up && state.in.from < 0 && (state.out.to < 0 || is_answered);
 }
 
 bool protocol_has_input(void) { return !is_empty(&state.in) || state.waiting_begin < state.waiting_end; }
@@ -271,6 +278,8 @@ bool protocol_begin(enum protocol protocol) {
     state.protocol = protocol;
     state.in.from = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     state.out.to = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    struct stat status;
+    state.can_hang_up = fstat(STDIN_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
     return state.in.from >= 0 && state.out.to >= 0 && make_pipes();
 }
 

@@ -32,6 +32,7 @@ struct relay {
     int killer;      // cgroup.kill
     int process;     // a pidfd of the command
     int parent;      // a pidfd of the caller
+    bool has_lost_parent;
     int hang_up;     // the command's standard input, once the caller is gone
     int signals;     // a signalfd
     int terminal;    // the controlling terminal

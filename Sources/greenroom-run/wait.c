@@ -98,7 +98,8 @@ static int end_all(struct relay *relay) {
 static void parent_gone(struct relay *relay) {
     close(relay->parent);
     relay->parent = -1;
-    // The end of the caller's stream is seen by itself.
+    relay->has_lost_parent = true;
+    // The relay has the caller's streams itself.
     if (relay->protocol)
         return;
     relay->hang_up = (int)syscall(SYS_pidfd_getfd, relay->process, 0, 0);
@@ -268,5 +269,7 @@ int relay_wait(struct relay *relay) {
             status = streams_ready(relay, ready + STREAMS);
         if (status >= 0)
             return status;
+        if (relay->has_lost_parent && relay->protocol && protocol_client_left())
+            return end_all(relay);
     }
 }

@@ -17,9 +17,10 @@ final class RunClient {
     /// - Parameters:
     ///   - options: of `run`.
     ///   - input: standard input; `nil`: a pipe to this client.
+    ///   - starter: a program that starts what follows its arguments; empty: this client does.
     init(
         _ daemon: TestDaemon, _ command: [String], options: [String] = RunClient.soon, variables: [String] = [],
-        runtime: String? = nil, input: SharedDescriptor? = nil
+        runtime: String? = nil, input: SharedDescriptor? = nil, by starter: [String] = []
     ) throws {
         let fromClient = try Pipe()
         let toClient = try Pipe()
@@ -28,9 +29,11 @@ final class RunClient {
         self.input = input == nil ? SharedDescriptor(try fromClient.write.duplicate()) : nil
         let errors = SharedDescriptor(
             try Descriptor.open(daemon.root + "/errors", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
+        let words =
+            starter + [TestDaemon.binaries + "/greenroomctl", "--runtime", runtime ?? daemon.runtime, "run"]
+            + options + ["--"] + command
         let request = SpawnRequest(
-            executable: TestDaemon.binaries + "/greenroomctl",
-            arguments: ["--runtime", runtime ?? daemon.runtime, "run"] + options + ["--"] + command,
+            executable: words[0], arguments: Array(words.dropFirst()),
             environment: ["PATH=/usr/bin:/bin", "HOME=/"] + variables,
             standardInput: try input ?? SharedDescriptor(fromClient.read.duplicate()),
             standardOutput: SharedDescriptor(try toClient.write.duplicate()), standardError: errors)

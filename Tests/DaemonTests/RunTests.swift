@@ -108,6 +108,41 @@ struct RunTests {
         }
     }
 
+    /// A client starts the command as its child, has the other ends of its streams, and is killed. It tells the pids of the two.
+    private static let client = #"""
+        import os, subprocess, sys
+        child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        ready = child.stdout.readline().decode().strip()
+        print(ready, child.pid, flush=True)
+        os.read(0, 1)
+
+        """#
+
+    @Test(
+        "when the client that started the caller is killed, nothing is left of the command, whatever it ignores (L54)",
+        .enabled(if: TrafficStage.hasPython, "needs python3"),
+        arguments: [[], ["--protocol=jsonrpc"], ["--protocol=mcp"]])
+    func clientKilled(options: [String]) throws {
+        let daemon = try TestDaemon()
+        try replaceFile(at: daemon.root + "/client.py", with: Array(Self.client.utf8))
+        // It reads no end of its input, has a process in another session, and does not write, so it gets no SIGPIPE.
+        let program = "trap '' TERM HUP PIPE; setsid sleep 1000 & echo ready; exec sleep 1000"
+        for isSuspended in [true, false] {
+            let more = options + ["--name", "victim", "-p", "TerminateDeadlineSec=100ms"]
+            let client = try RunClient(
+                daemon, ["sh", "-c", program], options: (isSuspended ? RunClient.soon : []) + more,
+                by: [TrafficStage.python, daemon.root + "/client.py"])
+            let words = try client.line().split(separator: " ")
+            let relay = try #require(words.last.flatMap { Int32($0) })
+            if isSuspended { try daemon.waitUntil("run@victim", is: "suspended") }
+            try client.process.signal(SIGKILL)
+            try daemon.eventually("nothing is left") {
+                try daemon.listed().isEmpty && ProcFS().stat(of: relay)?.isDead ?? true
+            }
+            #expect(!daemon.isPopulated(command: "run@victim"))
+        }
+    }
+
     @Test("SIGTERM to what the caller has started reaches the command, also while it sleeps (L54)")
     func signals() throws {
         let daemon = try TestDaemon()
