@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -110,6 +111,29 @@ void terminal_take(struct relay *relay) {
     // SIGTTOU is blocked, so the kernel permits it from the background.
     if (tcsetpgrp(relay->terminal, getpgrp()) == 0)
         relay->held = foreground;
+}
+
+/// The value of a line of /proc/PID/status in hexadecimal: a set of signals, signal 1 the lowest bit.
+static unsigned long long signals_in(const char *status, const char *name) {
+    const char *line = strstr(status, name);
+    return line ? strtoull(line + strlen(name), NULL, 16) : 0;
+}
+
+bool terminal_has_signalled(const struct relay *relay) {
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
+    char path[32], status[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)relay->held);
+    int file = relay->held > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0)
+        return false;
+    ssize_t length = read(file, status, sizeof status - 1);
+    close(file);
+    status[length > 0 ? length : 0] = 0;
+    unsigned long long of_terminal = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        of_terminal |= 1ULL << (numbers[i] - 1);
+    unsigned long long pending = signals_in(status, "\nSigPnd:") | signals_in(status, "\nShdPnd:");
+    return pending & ~signals_in(status, "\nSigBlk:") & of_terminal;
 }
 
 void terminal_return(struct relay *relay) {

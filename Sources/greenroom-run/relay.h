@@ -66,6 +66,8 @@ ssize_t relay_receive(int socket, char *message, size_t size, int descriptors[2]
 
 /// While the command is frozen: makes the relay's own group the foreground group of the terminal, so that its signals arrive here.
 void terminal_take(struct relay *relay);
+/// Whether a signal of the terminal waits for the command: it came after the freeze, and before the terminal was taken.
+bool terminal_has_signalled(const struct relay *relay);
 /// Makes the command's group the foreground group again.
 void terminal_return(struct relay *relay);
 

@@ -23,6 +23,12 @@ static void tell(struct relay *relay, const char *message) {
         relay_send(relay->socket, message, strlen(message), -1);
 }
 
+/// Asks the daemon to thaw the command.
+static void wake(struct relay *relay) {
+    terminal_return(relay);
+    tell(relay, "W");
+}
+
 /// Everything of the command runs again.
 static void thaw(struct relay *relay) {
     terminal_return(relay);
@@ -67,6 +73,8 @@ static void daemon_says(struct relay *relay) {
         break;
     case 'F':
         terminal_take(relay);
+        if (terminal_has_signalled(relay))
+            wake(relay);
         break;
     // The daemon thaws the command after the answer.
     case 'T':
@@ -184,9 +192,8 @@ static void signalled(struct relay *relay, const struct signalfd_siginfo *signal
     if (number == SIGPIPE && signal->ssi_pid == (uint32_t)getpid())
         return;
     pid_t held = relay->held;
-    terminal_return(relay);
     // It may be frozen.
-    tell(relay, "W");
+    wake(relay);
     // Signals of the terminal have reached the command already, unless the relay had taken the terminal.
     if (signal->ssi_code == SI_KERNEL) {
         if (held > 0)

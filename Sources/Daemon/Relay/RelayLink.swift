@@ -70,7 +70,10 @@ final class RelayLink {
         // How the command ended, as wait(2) encodes it.
         case "X": if let status = Int32(text.dropFirst()) { exitStatus = ExitStatus(EndStatus(waitStatus: status)) }
         case "W": wake()
-        case "B": isBusy = true
+        case "B":
+            isBusy = true
+            // It was suspended while its relay had no processor.
+            wake()
         case "I": isBusy = false
         case "L": canReturn = true
         case "t": returned()
