@@ -22,13 +22,11 @@ package struct KeptRest: Hashable, Sendable {
     /// Only memory that no other program shares is written, and only if the thread is still in that call: the program may have been thawed and frozen
     /// by another program. What cannot be written makes the timeout late.
     /// - Parameter now: CLOCK_MONOTONIC.
-    /// - Returns: whether it was written.
+    /// - Returns: whether it was written, and the thread was in the call all the time.
     @discardableResult
     package func restore(at now: Duration, proc: ProcFS = ProcFS()) -> Bool {
         guard let due = wait.due, let call = WatchedCall.all[wait.call],
-            let rest = TimeoutReader.rest(of: call.timeout),
-            let bytes = (try? proc.read("task/\(thread)/syscall", of: process, limit: 512)) ?? nil,
-            ShownActivity(parsing: bytes) == .call(ShownCall(number: wait.call, arguments: wait.arguments))
+            let rest = TimeoutReader.rest(of: call.timeout), isInCall(proc)
         else { return false }
         let address = UInt(wait.arguments[rest.argument])
         guard clinux_find_mapping(process, address) == Int32(CLINUX_MAPPING_ANONYMOUS.rawValue) else { return false }
@@ -36,6 +34,14 @@ package struct KeptRest: Hashable, Sendable {
         let (seconds, attoseconds) = max(.microseconds(1), due - now).components
         let part = attoseconds / 1_000_000_000 / rest.unit
         let value = nativeBytes(Int64(seconds)) + nativeBytes(part)
-        return value.withUnsafeBytes { clinux_write_memory(process, address, $0.baseAddress, $0.count) } == 0
+        let isWritten = value.withUnsafeBytes { clinux_write_memory(process, address, $0.baseAddress, $0.count) } == 0
+        // Another program that has thawed it meanwhile could have let it use that memory for something else.
+        return isWritten && isInCall(proc)
+    }
+
+    private func isInCall(_ proc: ProcFS) -> Bool {
+        let bytes = (try? proc.read("task/\(thread)/syscall", of: process, limit: 512)) ?? nil
+        return bytes.flatMap { ShownActivity(parsing: $0) }
+            == .call(ShownCall(number: wait.call, arguments: wait.arguments))
     }
 }

@@ -12,11 +12,27 @@ extension WorkFindings {
         case .running: return "\(name) runs"
         case .uninterruptible: return "\(name) waits for a device or a page"
         case .unreadable: return "what \(name) waits for cannot be read"
-        case .unwatched: return "\(name) is in \(systemCallName(verdict.call ?? -1))"
+        case .unwatched:
+            let call = verdict.call ?? -1
+            return "\(name) is in \(systemCallName(call))\(object(of: call, in: thread))"
         case .shortWait:
             let time = verdict.length?.inWords ?? "a short time"
             return "\(name) waits for \(time) in \(systemCallName(verdict.call ?? -1))"
         }
+    }
+
+    /// What the descriptor is that a call was given: ` on a pipe`; empty: it is not known, or the call has none.
+    private func object(of call: Int, in thread: Int) -> String {
+        let proc = ProcFS()
+        guard let name = unwatchedCalls[call], callsOfDescriptors.contains(name), let pid = processOf[thread],
+            let bytes = (try? proc.read("task/\(thread)/syscall", of: pid, limit: 512)) ?? nil,
+            case .call(let shown)? = ShownActivity(parsing: bytes), shown.number == call,
+            let target = linkTarget(
+                "\(proc.root)/\(pid)/fd/\(Int32(truncatingIfNeeded: shown.arguments[0]))", limit: 4097)
+        else { return "" }
+        if target.starts(with: "pipe:".utf8) { return " on a pipe" }
+        if target.starts(with: "socket:".utf8) { return " on a socket" }
+        return " on \(target.text.printable(upTo: 64))"
     }
 
     private func name(of thread: Int) -> String {
@@ -42,6 +58,13 @@ private func systemCallName(_ number: Int) -> String {
     let name = WatchedCall.all[number]?.name ?? unwatchedCalls[number]
     return name.map { "\($0)(2)" } ?? "system call \(number)"
 }
+
+/// Those whose first argument is a descriptor.
+private let callsOfDescriptors: Set<String> = [
+    "connect", "fcntl", "fdatasync", "flock", "fsync", "pread64", "pwrite64", "sendfile", "sendmmsg", "sendmsg",
+    "sendto",
+    "splice", "tee", "write", "writev",
+]
 
 /// Names of other calls in which programs wait.
 #if arch(x86_64)

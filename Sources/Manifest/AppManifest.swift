@@ -86,6 +86,8 @@ package struct AppManifest: Hashable, Sendable {
         package var notices = NoticeStyle.banner
         /// The app ID of its windows on Wayland, their class on X11 (L55); `nil`: the app's ID. Programs that show windows read it.
         package var windowAppID: String?
+        /// `BackgroundModes=` has a mode by its former name.
+        var hasFormerMode = false
         /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
         package var keepAwake: AppPolicy.KeepAwake?
     }

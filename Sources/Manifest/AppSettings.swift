@@ -215,7 +215,7 @@ extension AppManifest {
                 section: "Lifecycle", key: "BackgroundModes",
                 expected: "one or more of " + BackgroundModes.named.map(\.name).joined(separator: ", "),
                 apply: { manifest, text throws(ValueError) in try manifest.applyModes(text) },
-                reset: { manifest, _ in manifest.policy.backgroundModes = [] }),
+                reset: { manifest, _ in (manifest.policy.backgroundModes, manifest.hasFormerMode) = ([], false) }),
         ]
     }
 
@@ -237,12 +237,24 @@ extension AppManifest {
         }
     }
 
+    /// What the mode `call` was called.
+    private static let formerCall = "voip"
+
+    /// Warns of a mode that has another name now.
+    func checkModes(_ reader: SettingsReader<AppManifest>, _ file: String, _ diagnostics: inout DiagnosticList) {
+        guard self.hasFormerMode else { return }
+        diagnostics.warn(
+            reader.locations["BackgroundModes"] ?? .whole(file),
+            "BackgroundModes=\(Self.formerCall) is now BackgroundModes=call, and means the same")
+    }
+
     private mutating func applyModes(_ text: String) throws(ValueError) {
         for word in plainWords(text) {
-            // An earlier name.
-            guard let mode = BackgroundModes(named: word.text == "voip" ? "call" : word.text) else {
+            let isFormer = word.text == Self.formerCall
+            guard let mode = BackgroundModes(named: isFormer ? "call" : word.text) else {
                 throw ValueError.invalid(word.text, offset: word.offset)
             }
+            if isFormer { self.hasFormerMode = true }
             policy.backgroundModes.insert(mode)
         }
     }

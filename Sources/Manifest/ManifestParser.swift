@@ -94,6 +94,7 @@ extension AppManifest {
         checkWaking(reader, file, &diagnostics)
         checkTimers(reader, file, &diagnostics)
         checkNotifications(reader, file, &diagnostics)
+        checkModes(reader, file, &diagnostics)
         checkProcessor(reader, file, &diagnostics)
         checkSockets(reader, file, &diagnostics)
     }

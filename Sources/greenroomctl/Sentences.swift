@@ -47,8 +47,7 @@ extension AppStatus {
     var awakeReasons: Sentences {
         var found = Sentences()
         for reason in awake {
-            found.add(reason.plain)
-            if reason.plain != reason.explanation { found.add(detail: reason.detail) }
+            found.add(reason.explanation)
         }
         let isHeld = awake.contains { ["fileLock", "resource"].contains($0.reason) }
         found.add(
@@ -85,7 +84,7 @@ extension AppStatus {
         }
         found = found + watchProblems
         found.add(timerIn.map { "its next timer wakes it in \(countdown($0))" })
-        found.add(pulseIn.map { "it runs for a moment in \(countdown($0))" })
+        found.add(pulseIn.map { "it runs for a moment in \(countdown($0)) (KeepAwake=timers or connections: always)" })
         found.add(detail: shortestWait.map { "its ticks of \($0.timeSpan) do not run while it is suspended" })
         return found
     }
@@ -160,18 +159,6 @@ extension AppStatus {
             return words + shown + (sockets.count > 3 ? " or \(sockets.count - 3) more" : "")
         }
         return parts.isEmpty ? nil : parts.joined(separator: ", or ")
-    }
-}
-
-extension AwakeStatus {
-    /// The explanation without the threads that the detail names. The name of a task, a wake or a file belongs to the sentence.
-    fileprivate var plain: String {
-        guard let detail, !["task", "wake", "fileLock", "resource"].contains(reason),
-            explanation.hasSuffix(": " + detail)
-        else {
-            return explanation
-        }
-        return String(explanation.dropLast(detail.count + 2))
     }
 }
 

@@ -35,8 +35,7 @@ struct ExplainTests {
                         PID: 4711
                      Memory: 0B
                    Launches: 1
-                      Awake: A thread is in a call, since 2025-11-21T07:12:05.000000Z.
-                             Thread 7 (writer) is in write(2).
+                      Awake: A thread is in a call: thread 7 (writer) is in write(2), since 2025-11-21T07:12:05.000000Z.
                              The task 'upload' is open.
                              It is suspended in 3s unless it works.
                     Traffic: woken 17 times, last at 2025-11-21T07:12:03.250000Z by a connection from 192.0.2.7:50123 \
@@ -65,7 +64,8 @@ struct ExplainTests {
             try lines(Records.make(Records.idleWorker) { $0.trafficWakes = nil }, "Suspended") == [
                 "Input of 64B wakes it, and less after 30s.", "12 descriptors are watched.",
                 "Cannot watch 1 socket: operation not permitted.", "Its next timer wakes it in 1min 30s.",
-                "It runs for a moment in 20s.", "Its ticks of 500ms do not run while it is suspended.",
+                "It runs for a moment in 20s (KeepAwake=timers or connections: always).",
+                "Its ticks of 500ms do not run while it is suspended.",
             ])
         // The time does not run out meanwhile.
         let idle = Records.make(Records.idleWorker) { $0.backgroundTimeRemaining = .seconds(12) }

@@ -17,18 +17,21 @@ struct IdleTests {
             outcome.output == """
                 org.example.Mail  notRunning  2025-11-21T07:00:00.000000Z  -
                 worker1           background  2025-11-21T07:12:05.000000Z  \
-                A thread is in a call. The task 'upload' is open.
+                A thread is in a call: thread 7 (writer) is in write(2). The task 'upload' is open.
                 worker2           suspended   2025-11-21T07:12:03.250000Z  \
                 Input of 64B wakes it, and less after 30s. \
                 Cannot watch 1 socket: operation not permitted. Its next timer wakes it in 1min 30s. \
-                It runs for a moment in 20s.
+                It runs for a moment in 20s (KeepAwake=timers or connections: always).
 
                 """)
         let details = try daemon.run("idle", "-v").output
         #expect(
-            details.contains("A thread is in a call. Thread 7 (writer) is in write(2). The task 'upload' is open.\n"))
+            details.contains("A thread is in a call: thread 7 (writer) is in write(2). The task 'upload' is open.\n"))
         #expect(details.contains("less after 30s. 12 descriptors are watched. Cannot watch"))
-        #expect(details.hasSuffix("in 20s. Its ticks of 500ms do not run while it is suspended.\n"))
+        #expect(
+            details.hasSuffix(
+                "in 20s (KeepAwake=timers or connections: always). Its ticks of 500ms do not run while it is suspended.\n"
+            ))
     }
 
     @Test("on a terminal idle has a sentence a line, and no line is wider than the terminal", arguments: [80, 140])
@@ -41,7 +44,8 @@ struct IdleTests {
         let lines = outcome.output.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " } }
         #expect(lines.contains { $0.hasSuffix("The task 'upload' is open.") })
         #expect(lines.contains { $0.hasSuffix("Its next timer wakes it in 1min 30s.") })
-        #expect(lines.contains { $0.hasSuffix("It runs for a moment in 20s.") })
+        #expect(
+            lines.contains { $0.hasSuffix("It runs for a moment in 20s (KeepAwake=timers or connections: always).") })
         #expect(lines.contains { $0.hasPrefix("site-of-customer@north-west-region-18  suspended") })
         #expect(outcome.output.split(whereSeparator: \.isNewline).allSatisfy { displayWidth(String($0)) <= width })
     }
@@ -215,7 +219,7 @@ struct IdleTests {
                         PID: 4711
                      Memory: 0B
                    Launches: 1
-                      Awake: A thread is in a call, since 2025-11-21T07:12:05.000000Z.
+                      Awake: A thread is in a call: thread 7 (writer) is in write(2), since 2025-11-21T07:12:05.000000Z.
                     Traffic: woken 17 times, last at 2025-11-21T07:12:03.250000Z by a connection from 192.0.2.7:50123
 
                 """)
@@ -253,7 +257,7 @@ struct IdleTests {
                   Suspended: Input of 64B wakes it, and less after 30s.
                              Cannot watch 1 socket: operation not permitted.
                              Its next timer wakes it in 1min 30s.
-                             It runs for a moment in 20s.
+                             It runs for a moment in 20s (KeepAwake=timers or connections: always).
 
                 """)
         #expect(outcome.errors.isEmpty)

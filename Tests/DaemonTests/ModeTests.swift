@@ -10,7 +10,7 @@ import Testing
 /// What keeps real processes awake for as long as it lasts (L28).
 @Suite("Background modes")
 struct ModeTests {
-    private static let manifest = TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=0\nBackgroundModes=audio voip")
+    private static let manifest = TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=0\nBackgroundModes=audio call")
 
     @Test("an app stays awake while it is in a mode, and is suspended when it ends it (L28)")
     func message() throws {

@@ -189,7 +189,7 @@ struct WorkLookTests {
                 os.read(t, 8)
                 """, hasTimer: true),
         Situation(
-            program: "r, w = os.pipe(); os.write(w, bytes(1 << 20))", work: .unwatched, call: "write(2)"),
+            program: "r, w = os.pipe(); os.write(w, bytes(1 << 20))", work: .unwatched, call: "write(2) on a pipe"),
         Situation(
             program: "n = '/tmp/greenroom-fifo-%d' % os.getpid(); os.mkfifo(n); open(n)",
             work: .unwatched, call: "openat(2)"),
@@ -199,6 +199,14 @@ struct WorkLookTests {
                 n = 202 if os.uname().machine == "x86_64" else 98
                 libc.syscall(n, ctypes.c_void_p(a), 0, 0, None, None, 0)
                 """, work: .unwatched, call: "futex(2)"),
+        Situation(
+            program: libc + "q = libc.msgget(0, 0o600); libc.msgrcv(q, ctypes.create_string_buffer(16), 8, 0, 0)",
+            work: .unwatched, call: "msgrcv(2)"),
+        Situation(
+            program: libc + """
+                s = libc.semget(0, 1, 0o600)
+                libc.semop(s, ctypes.byref((ctypes.c_short * 3)(0, -1, 0)), 1)
+                """, work: .unwatched, call: "sem"),
         Situation(program: "while True: pass", work: .running),
         Situation(program: "while True: time.sleep(1)", work: .shortWait, call: "clock_nanosleep(2)"),
     ]

@@ -96,8 +96,14 @@ struct SettingTests {
             try accepted("Lifecycle", "BackgroundModes=fetch push", "BackgroundModes=\taudio").policy.backgroundModes
                 == [.fetch, .push, .audio])
         #expect(
-            try accepted("Lifecycle", "BackgroundModes=location voip accessory processing").policy.backgroundModes
+            try accepted("Lifecycle", "BackgroundModes=location call accessory processing").policy.backgroundModes
                 == [.location, .call, .accessory, .processing])
+        let former = try read(manifest("Lifecycle", "BackgroundModes=push voip"))
+        #expect(former.manifest?.policy.backgroundModes == [.push, .call])
+        #expect(
+            former.lines == ["a.app:4:1: warning: BackgroundModes=voip is now BackgroundModes=call, and means the same"]
+        )
+        #expect(try accepted("Lifecycle", "BackgroundModes=voip", "BackgroundModes=").policy.backgroundModes == [])
         try expectRefused(
             "Lifecycle", "BackgroundModes", "fetch  pull", at: 7,
             "invalid value 'pull'; expected one or more of "
