@@ -123,6 +123,30 @@ struct WorkerTimerTests {
         #expect(try stage.daemon.state("server") == "background")
     }
 
+    @Test(
+        "a large write of a worker to a reader that pauses is not cut: it stays awake until all is written (L51)",
+        arguments: ["os.write(peer.fileno(), data)", "peer.send(data)", "peer.sendmsg([data])"])
+    func blockedWrite(call: String) throws {
+        let stage = try stage(
+            """
+            publish(sys.argv[1], str(listener.getsockname()[1]))
+            peer, _ = listener.accept()
+            data = bytes(30_000_000)
+            count = \(call)
+            publish(sys.argv[1] + '.written', str(count))
+            peer.close()
+            time.sleep(3600)
+            """)
+        let client = try TrafficClient(port: try stage.launch())
+        try stage.daemon.eventually("it is seen in the call") {
+            try stage.daemon.status("server")["awake"]?.arrayValue?.first?["reason"]?.stringValue == "unwatchedCall"
+        }
+        #expect(try client.receive().count == 30_000_000)
+        try stage.daemon.eventually("the call returns") {
+            TestDaemon.text(of: stage.daemon.root + "/server.port.written") == "30000000"
+        }
+    }
+
     @Test("bytes over a connection keep a worker with ticks awake for RequestSec=, and then it runs in pulses (L51)")
     func ticks() throws {
         let program = """

@@ -15,7 +15,14 @@ struct FrozenCallTests {
             ("futex until", "ETIMEDOUT"), ("rt_sigtimedwait", "EINTR"), ("semtimedop", "EINTR"),
             ("read of a timerfd", "complete"), ("rt_sigsuspend with setitimer", "EINTR"), ("wait4", "complete"),
             ("write to a pipe", "short"), ("write to a socket", "short"), ("read from a pipe", "complete"),
-            ("recvfrom", "complete"), ("recvfrom with SO_RCVTIMEO", "EINTR"),
+            ("recvfrom", "complete"), ("recvfrom with SO_RCVTIMEO", "EINTR"), ("epoll_pwait2", "EINTR"),
+            ("readv from a pipe", "complete"), ("recvmsg", "complete"), ("recvmmsg", "complete"),
+            ("splice from a pipe", "complete"), ("waitid", "complete"), ("accept", "complete"), ("connect", "complete"),
+            ("read of an eventfd", "complete"), ("read of a terminal", "complete"), ("open of a FIFO", "complete"),
+            ("flock", "complete"), ("fcntl for a lock", "complete"), ("mq_timedreceive", "complete"),
+            ("msgrcv", "complete"), ("msgsnd", "complete"), ("semop", "EINTR"), ("writev to a pipe", "short"),
+            ("writev to a socket", "short"), ("sendto a socket", "short"), ("sendmsg to a socket", "short"),
+            ("sendfile to a socket", "short"),
         ] + onlyOnX86
 
     #if arch(x86_64)
@@ -24,25 +31,39 @@ struct FrozenCallTests {
         private static let onlyOnX86: [(String, String)] = []
     #endif
 
-    @Test("a call that is frozen while it waits continues, ends with EINTR, or is short", arguments: calls)
-    func frozen(call: (name: String, outcome: String)) throws {
+    /// By cgroup.freeze, or by SIGSTOP: without control groups.
+    private static let hasGroups = TestContainment.isPossible ? [true, false] : [false]
+
+    @Test(
+        "a call that is frozen while it waits continues, ends with EINTR, or is short", arguments: calls, hasGroups)
+    func frozen(call: (name: String, outcome: String), hasGroup: Bool) throws {
+        let test = hasGroup ? try TestContainment("frozen-\(call.name.filter { $0 != " " })") : nil
+        defer { test?.end() }
+        let enclosure = try test?.containment.create(app: "frozen", run: 1)
         let pipe = try Pipe()
         try pipe.read.setNonBlocking(false)
         try pipe.write.setNonBlocking(false)
         var request = SpawnRequest(
             executable: programFolder() + "/greenroom-testapp", arguments: ["frozen", call.name],
-            environment: ["PATH=/usr/bin:/bin"])
+            environment: ["PATH=/usr/bin:/bin"], cgroup: enclosure?.cgroupDescriptor)
         request.standardOutput = SharedDescriptor(try pipe.write.duplicate())
         var starting = try startProcess(request)
         request.standardOutput = nil
         let output = SharedDescriptor(pipe.closingWrite())
         let process = starting.process
+        try enclosure?.started(process)
         #expect(try starting.finalOutcome() == .executed)
         let number = try line(output)
         try eventually("\(call.name) waits") { shown(process.pid).first == Substring(number) }
-        try process.signal(SIGSTOP)
-        try eventually("it is stopped") { try ProcFS().stat(of: process.pid)?.isStopped == true }
-        try process.signal(SIGCONT)
+        if let enclosure {
+            try enclosure.freeze()
+            try eventually("it is frozen") { try enclosure.isFrozen() }
+            try enclosure.thaw()
+        } else {
+            try process.signal(SIGSTOP)
+            try eventually("it is stopped") { try ProcFS().stat(of: process.pid)?.isStopped == true }
+            try process.signal(SIGCONT)
+        }
         #expect(try line(output) == call.outcome)
         _ = try process.waitForEnd()
     }
