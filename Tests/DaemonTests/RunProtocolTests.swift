@@ -116,6 +116,8 @@ struct RunProtocolTests {
         try daemon.waitUntil("run@server", is: "suspended")
         kill(pid_t(try #require(process)), SIGKILL)
         #expect(try killed.end() == .exited(137))
+        // Until the daemon has recorded its end it has the name.
+        try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
         let (client, _) = try Self.initialized(daemon, [])
         try client.write(Self.request("1", "logging/setLevel"))
         _ = try Self.answer(client, to: 1)

@@ -135,7 +135,7 @@ extension LifecycleCore {
 
     /// Whether input wakes the app at once.
     private func isEnough(_ index: AppIndex, _ input: Input) -> Bool {
-        // An app that has filled a buffer towards itself waits for nobody else.
+        // What an app has sent to itself keeps no other program waiting.
         if input.isHalfFull, input.isFromOutside { return true }
         guard apps[index].policy.wakesOnTraffic else { return false }
         // No more follows after these bytes. An end alone need not be read soon, unless a client waits for the end of the command.
