@@ -73,6 +73,10 @@ bool clinux_is_readable(int descriptor, int64_t seconds, int64_t nanoseconds) {
     return ppoll(&state, 1, &limit, NULL) > 0;
 }
 
+int clinux_set_attribute(int descriptor, const char *name, const char *value) {
+    return fsetxattr(descriptor, name, value, strlen(value), 0) < 0 ? -errno : 0;
+}
+
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size) {
     ssize_t length = getxattr(path, name, buffer, size);
     return length < 0 ? -errno : length;

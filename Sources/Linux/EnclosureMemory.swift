@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 package import Posix
 
@@ -26,10 +27,15 @@ extension Enclosure {
         return scanner.number()
     }
 
-    /// Makes the OOM killer end all processes of the app or none (`memory.oom.group`, since Linux 4.19).
+    /// Makes the OOM killer end all processes of the app or none (`memory.oom.group`, since Linux 4.19), and takes the app from the
+    /// choice of systemd-oomd(8), which selects among such groups and leaves. What `ManagedOOMPreference=omit` of the service means is an
+    /// attribute of the service's own group, and does not hold for groups in it.
     package func killAtOnce() throws(SystemError) {
         guard let leaf = memoryLeaf, leaf.has("memory.oom.group") else { return }
         try leaf.write("1", to: "memory.oom.group")
+        // systemd-oomd heeds it if root owns the group, or, for memory pressure, the owner of the group in which the pressure is. A kernel
+        // without such attributes has none.
+        _ = clinux_set_attribute(leaf.folder.raw, "user.oomd_omit", "1")
     }
 
     /// Sets the hard limit of the group (`memory.max`). It counts the page cache too, but the kernel evicts that before it kills.

@@ -35,6 +35,8 @@ bool clinux_is_readable(int descriptor, int64_t seconds, int64_t nanoseconds);
 
 /// An extended attribute of a path (getxattr(2)), or -errno.
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size);
+/// Sets an extended attribute of an open file or folder (fsetxattr(2)): 0 or -errno.
+int clinux_set_attribute(int descriptor, const char *name, const char *value);
 
 /// Clears (`inherited`) or sets FD_CLOEXEC.
 int clinux_set_inherited(int descriptor, bool inherited);

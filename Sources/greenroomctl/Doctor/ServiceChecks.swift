@@ -15,8 +15,9 @@ extension Machine {
             return Check(name, .fine, "runs, and leaves the apps of the service alone (ManagedOOMPreference=omit)")
         }
         return Check(
-            name, .costs, "runs", cost: "it may end all apps of this daemon together",
-            remedy: "systemctl --user edit greenroomd, with ManagedOOMPreference=avoid in [Service]")
+            name, .costs, "runs, and leaves a user's apps alone under memory pressure, but not when swap is full",
+            cost: "then it may end an app without a warning",
+            remedy: "SwapUsedLimit=100% in /etc/systemd/oomd.conf")
     }
 
     private var journal: Check {

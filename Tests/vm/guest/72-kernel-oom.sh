@@ -2,6 +2,7 @@
 value() { cat "$group/$1".run*/"$2"; }
 score() { cat "/proc/$(pid "$1")/oom_score_adj"; }
 oom_group() { [ "$(cat "$group/$1".run*/memory.oom.group)" = 1 ]; }
+oomd_omit() { python3 -c 'import os, sys; print(os.getxattr(sys.argv[1], "user.oomd_omit"))' "$group/$1".run*; }
 protected() { [ "$(value "$1" memory.low)" -gt "$2" ] || { value "$1" memory.low; return 1; }; }
 manifest small "allocate 60000000 ready"
 manifest large "allocate 230000000 ready"
@@ -22,6 +23,7 @@ done
 ctl launch front >/dev/null
 check "front is active" is front active
 check "the kernel kills all processes of an app at once" oom_group large
+check "systemd-oomd selects no app" same "$(oomd_omit large)" "b'1'"
 check "the kernel's order follows the state" same "$(score front) $(score small) $(score large)" "0 975 975"
 check "the daemon comes last" same "$(cat /proc/$(property greenroomd MainPID)/oom_score_adj)" -900
 check "memory of the app in the foreground is protected" wait_for 15 protected front 1000000
