@@ -40,6 +40,7 @@ struct AppModel {
     /// Of the last freeze.
     var freezeAttempt = 0
     var hooks = ModelHooks()
+    var modes = ModelModes(AppPolicy())
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
     var longestBudget: Duration? = .zero
 
@@ -152,6 +153,7 @@ struct CoreModel {
         hookEnds = []
         recordStop(event)
         recordReadiness(event)
+        recordMode(event)
         switch event {
         case .registered(let id, let policy, _):
             guard let app = indexes[id] else { return }
@@ -211,6 +213,7 @@ struct CoreModel {
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
             apps[app].hooks = ModelHooks()
+            apps[app].modes = ModelModes(apps[app].policy)
             recordBudget(app)
         case .runHook, .killHook: if let app { recordHook(effect, of: app, now) }
         case .notify(let run, let notice): record(notice, of: run)

@@ -148,13 +148,15 @@ enum AppAction {
     case accept
     case answerRequests
     case unlockFile
+    case beginMode(BackgroundModes, for: Microseconds)
+    case endMode(BackgroundModes)
 
     /// Whether it follows from what peers do: its times come from their random stream.
     var isForPeers: Bool {
         switch self {
         case .readInput, .accept, .answerRequests, .unlockFile: true
         case .ready, .answerBackground, .stop, .end, .exitOnTerminate, .begin, .endTask, .endAllTasks, .extend,
-            .heartbeat, .completeWake, .actSpontaneously, .send:
+            .heartbeat, .completeWake, .actSpontaneously, .send, .beginMode, .endMode:
             false
         }
     }

@@ -172,6 +172,7 @@ extension Simulation {
         recoverCore()
         world.loseWatches()
         world.loseSocketWatches()
+        world.loseModeReports()
         world.reclaiming = nil
         world.drawDaemonRights()
         world.passWithoutDaemon(for: plan.downtime())

@@ -118,7 +118,8 @@ package struct Simulation<Core: DecidingCore> {
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
         let isIdle =
             model.apps.allSatisfy {
-                $0.phase != .foreground && ($0.policy.effectiveSuspension == .yes || $0.run == nil)
+                $0.phase != .foreground && !$0.isHeldByMode
+                    && ($0.policy.effectiveSuspension == .yes || $0.run == nil)
             }
             && core.memory.level == .normal
         if isIdle, shortest > 0, !doesAnyAwaitMemory, !mayInputWake, !mayUnload {
@@ -169,7 +170,8 @@ package struct Simulation<Core: DecidingCore> {
     /// The first activity that is not over, as a sentence; `nil`: all apps are idle.
     private var pendingActivity: String? {
         for (index, app) in model.apps.enumerated() {
-            if app.phase == .running, world.isLeftAwake(index) || app.policy.effectiveSuspension != .yes { continue }
+            let isNeverSuspended = app.policy.effectiveSuspension != .yes || app.isHeldByMode
+            if app.phase == .running, world.isLeftAwake(index) || isNeverSuspended { continue }
             switch app.phase {
             case .unknown, .notRunning, .suspended, .foreground, .past: break
             case .launching, .entering, .running, .suspending, .waking, .terminating, .ending:

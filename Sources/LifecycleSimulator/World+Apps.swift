@@ -158,6 +158,8 @@ extension World {
         case .accept: acceptClients(run)
         case .answerRequests: answerRequests(run)
         case .unlockFile: traffic.runs[run].locks = nil
+        case .beginMode(let mode, let time): beginMode(run, mode, for: time)
+        case .endMode(let mode): send(run, .run(id, .modeEnded(mode)))
         }
     }
 

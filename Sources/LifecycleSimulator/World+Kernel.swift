@@ -34,6 +34,7 @@ extension World {
         // What peers sent to earlier runs of the app is lost with them.
         traffic.waiting.removeAll { runs[$0].app == run.app }
         traffic.runs.append(RunTraffic())
+        spawnModes()
         runs.append(run)
         let index = runs.count - 1
         sockets.apps[run.app].accepting = nil
@@ -107,6 +108,7 @@ extension World {
 
     mutating func freeze(_ run: Int, _ attempt: Int) {
         workBeforeFreeze(run)
+        showAtFreeze(run)
         runs[run].isAskedToFreeze = true
         runs[run].attempt = attempt
         runs[run].freezer = .freezing

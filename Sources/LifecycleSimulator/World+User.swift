@@ -144,7 +144,10 @@ extension World {
         otherMemory = scenario.totalMemory / 10
         returning = []
         acceptAll()
-        for case let run? in apps.map(\.run) where !runs[run].isEmpty { recover(run) }
+        for case let run? in apps.map(\.run) where !runs[run].isEmpty {
+            recover(run)
+            endModes(of: run)
+        }
     }
 
     private mutating func recover(_ run: Int) {

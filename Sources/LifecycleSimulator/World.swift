@@ -15,6 +15,7 @@ struct World {
         case fileSystem
         case flood
         case source
+        case mode
         case peer, morePeers
         case client
         case socket(Int, SocketAction)
@@ -94,6 +95,7 @@ struct World {
     var provider: FakeProvider
     var hookRandom: Random
     var sources: FakeSources
+    var modes: FakeModes
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -132,6 +134,7 @@ struct World {
         provider = FakeProvider(scenario)
         hookRandom = Random(seed: scenario.seed ^ 0x68_6f6f_6b73)
         sources = FakeSources(scenario)
+        modes = FakeModes(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         // A number that leaves the worlds of the saved seeds as they were.
         suspensionRandom = Random(seed: scenario.seed ^ 0x6472_7972_00ec)
@@ -158,6 +161,7 @@ struct World {
         if scenario.has(.execFails) { queue.push(.fileSystem, at: start + scenario.pace) }
         if scenario.has(.requestFlood) { queue.push(.flood, at: start + scenario.pace) }
         if sources.isPresent { queue.push(.source, at: scenario.pace) }
+        if modes.areUsed { queue.push(.mode, at: scenario.pace) }
         if scenario.hasTraffic { queue.push(.peer, at: scenario.pace) }
         if scenario.hasMoreTraffic { queue.push(.morePeers, at: scenario.pace) }
         if scenario.hasSockets { queue.push(.client, at: scenario.pace / 2) }
@@ -182,6 +186,7 @@ struct World {
         }
         addHooks(to: index)
         addSources(to: index)
+        addModes(to: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
@@ -221,7 +226,7 @@ struct World {
                 return .run(id, .inspected(inspection))
             case .deliver(let event): return event
             case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers, .load,
-                .client, .socket, .source:
+                .client, .socket, .source, .mode:
                 handle(item)
             }
         }
@@ -251,6 +256,7 @@ struct World {
         case .fileSystem: changeFileSystem()
         case .flood: floodWithRequests()
         case .source: actAsSource()
+        case .mode: actAsMode()
         case .peer: actAsPeer()
         case .morePeers: actAsMorePeers()
         case .client: actAsClient()

@@ -4,7 +4,7 @@ import LifecycleSimulator
 extension MutantCase {
     static let all: [MutantCase] =
         states + deadlines + backgroundTime + ends + memory + requests + absences + time + recovery + wakes + severities
-        + traffic + moreTraffic + processor + sockets + connections + hooks + invariants + presentation
+        + traffic + moreTraffic + processor + sockets + connections + hooks + modes + invariants + presentation
 
     private static let states: [MutantCase] = [
         .effects("sends each SIGKILL twice", .effectsAreValid) { effects, _, _ in

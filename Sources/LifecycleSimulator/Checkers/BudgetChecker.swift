@@ -90,7 +90,8 @@ struct BudgetChecker {
             stays[app].ran += now - since - (run.frozenTime(at: now) - stays[app].frozenTime)
             stays[app].allowance += world.lateness - stays[app].lateness
         }
-        if stays[app].restarts {
+        // The budget is whole again once no mode is left (L28).
+        if stays[app].restarts || known.isHeldByMode {
             stays[app].ran = 0
             stays[app].allowance = 0
             stays[app].since = nil
@@ -99,7 +100,7 @@ struct BudgetChecker {
         let counts =
             known.state == .background && known.phase != .entering && !deadlines.isOpen(.wake, of: app)
             && !world.isLeftAwake(app) && !known.hooks.isRunning && !known.hooks.isSettling && run.killedAt == nil
-            && !run.isEmpty && !run.isAskedToFreeze
+            && !run.isEmpty && !run.isAskedToFreeze && !known.isHeldByMode
         // What is left of a delay that has begun already.
         if counts, stays[app].since == nil { stays[app].allowance += max(0, world.stalledUntil - now) }
         stays[app].since = counts ? now : nil

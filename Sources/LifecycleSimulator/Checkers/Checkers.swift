@@ -8,6 +8,7 @@ struct Checkers {
     private let states = StateChecker()
     private let answers = AnswerChecker()
     private let hooks = HookChecker()
+    private var modes: ModeChecker
     private var receipts: ReceiptChecker
     private var budgets: BudgetChecker
     private var unrequestedTimes: UnrequestedTimeChecker
@@ -33,6 +34,7 @@ struct Checkers {
 
     init(apps: Int, firstReceipt: UInt64, storm: LaunchStorm?) {
         deadlines = DeadlineChecker(apps: apps)
+        modes = ModeChecker(apps: apps)
         receipts = ReceiptChecker(apps: apps, firstReceipt: firstReceipt)
         budgets = BudgetChecker(apps: apps)
         unrequestedTimes = UnrequestedTimeChecker(apps: apps)
@@ -104,6 +106,7 @@ struct Checkers {
         instances.record(effect, of: app, model, &findings)
         urls.record(effect, of: app, model, &findings)
         answers.record(effect, of: app, in: event, world, deadlines, &findings)
+        modes.record(effect, of: app, model, &findings)
         deadlines.record(effect, of: app, in: event, model, at: now, &findings)
         requests.record(effect, model, &findings)
         launches.record(effect, of: app, at: now, &findings)
@@ -149,6 +152,7 @@ struct Checkers {
         let now = world.now
         instances.verify(of: app, model, core, at: now, &findings)
         states.verify(of: app, model, world, deadlines, &findings)
+        modes.verify(of: app, model, &findings)
         suspensions.verify(of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
         budgets.verify(of: app, model, world, deadlines, at: now, &findings)
         unrequestedTimes.verify(of: app, model, world, at: now, &findings)
@@ -179,6 +183,7 @@ struct Checkers {
         for app in model.apps.indices {
             let view = core.view(of: model.apps[app].id, at: Instant(world.now))
             states.verify(app, view, model, &findings)
+            modes.verify(app, view, model, &findings)
             if let view { views.append(view) }
         }
         requests.verifyAll(model, views, &findings)

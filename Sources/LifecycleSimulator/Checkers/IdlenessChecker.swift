@@ -132,7 +132,7 @@ struct IdlenessChecker {
         let known = model.apps[app]
         let isIdle =
             known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)
-            && !startUps.isStartingUp(app) && !world.isLeftAwake(app) && !known.hooks.isRunning
+            && !startUps.isStartingUp(app) && !world.isLeftAwake(app) && !known.hooks.isRunning && !known.isHeldByMode
             && known.policy.effectiveSuspension == .yes && known.policy.role == .worker
         if !isIdle {
             apps[app].since = nil

@@ -79,7 +79,8 @@ struct ProcessorChecker {
         let used = point.used - entered.used
         let allowed = known.policy.backgroundCPUTime.microseconds * Microseconds(known.policy.backgroundCPULimit) / 1000
         findings.check(
-            known.policy.backgroundCPUAction == action && used >= allowed, .processorUseIsBounded,
+            known.policy.backgroundCPUAction == action && used >= allowed && !known.heldModes.contains(.processing),
+            .processorUseIsBounded,
             "\(known.id) is subject to \(action), but has used \(used) µs in the background, of \(allowed) µs")
     }
 
@@ -89,7 +90,7 @@ struct ProcessorChecker {
         guard isAnyLimited else { return }
         let known = model.apps[app]
         if known.policy.effectiveSuspension == .dryRun { apps[app].isExempt = true }
-        let isAwake = known.phase == .entering || known.phase == .running
+        let isAwake = (known.phase == .entering || known.phase == .running) && !known.heldModes.contains(.processing)
         if !isAwake || known.policy.backgroundCPUAction == .ignore || apps[app].isThrottled {
             (apps[app].awakeSince, apps[app].start, apps[app].end) = (nil, nil, nil)
         } else if apps[app].awakeSince == nil {

@@ -5,11 +5,11 @@ package enum Rule: String, CaseIterable, Sendable {
     case effectsAreValid = "each effect is valid for the events that the core has received"
     case suspendedIsFrozen = "a suspended app is frozen (L1)"
     case suspendedInTime =
-        "an app is frozen `SuspendDelaySec=` after its last assertion ended, and never with Suspend=no or dry-run (L18, L58)"
+        "an app is frozen `SuspendDelaySec=` after its last assertion or mode, and never with Suspend=no or dry-run (L18, L28, L58)"
     case idleIsSuspended =
         "a worker is suspended two looks after its last work, and at once if it says that it has nothing to do (L51)"
     case workKeepsAwake =
-        "no app is suspended, and no wake by input ends, while there is something to do (L18, L51, L57)"
+        "no app is suspended, and no wake by input ends, while there is something to do (L18, L28, L51, L57)"
     case startUpIsAwaited =
         "a program that takes no part is not suspended before it listens, is idle, or `StartupSec=` is over (L18)"
     case thawsHaveACause = "a frozen app is thawed only for a request, a wake or a task (L1)"
@@ -17,7 +17,7 @@ package enum Rule: String, CaseIterable, Sendable {
         "an app is visible only once it has finished launching, and not for a launch into the background (L55)"
     case foregroundRuns = "an app in the foreground is neither frozen, stopped nor throttled (L17, L19)"
     case backgroundIsThrottled =
-        "an app in the background that works for itself is throttled once it has answered (L19)"
+        "an app in the background that works for itself is throttled once it has answered, and no other (L19)"
     case deadlinesAreKept = "the app is inspected when its deadline has passed (L7, L16)"
     case deadlinesAreFair =
         "a deadline ends once, and is missed only after its time, without a debugger and with a processor (L48)"
@@ -78,6 +78,8 @@ package enum Rule: String, CaseIterable, Sendable {
         "a transient instance is removed when nothing is left of it that could run it again, and not before (L42)"
     case urlsAreOpened =
         "a URL that is accepted is given once, in order and before the app becomes active, to an app that handles URLs (L8)"
+    case modesAreReported =
+        "each mode is reported when it begins and when its last reason has ended, and no declared one is refused (L28)"
     case hooksAreBounded = "a hook that is not over in its time is killed, and keeps no app awake for longer (L57)"
     case everythingBecomesIdle = "all apps become idle when no more requests and faults come"
 }

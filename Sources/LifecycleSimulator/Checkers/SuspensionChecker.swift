@@ -95,7 +95,8 @@ struct SuspensionChecker {
         case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = 0
         case .report(.stateChanged(_, _, .inactive, _)), .report(.stateChanged(_, _, .active, _)):
             apps[app].isBudgetOver = false
-        case .report(.deadlineCancelled(_, .backgroundTime, _)): apps[app].isBudgetOver = true
+        // In a mode it has none (L28).
+        case .report(.deadlineCancelled(_, .backgroundTime, _)): apps[app].isBudgetOver = !model.apps[app].isHeldByMode
         case .report(.deadlineStarted(_, .backgroundTime, _, _)): apps[app].isBudgetOver = false
         case .thaw(let run, _):
             findings.check(
@@ -131,8 +132,9 @@ struct SuspensionChecker {
             known.phase == .running || known.phase == .entering && model.isEntered(app), .workKeepsAwake,
             "\(known.id) is frozen while it is \(known.phase)")
         findings.check(
-            apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app) && !known.hooks.isRunning, .workKeepsAwake,
-            "\(known.id) is frozen with \(apps[app].tasks) open tasks, in a wake, or while its hook runs")
+            apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app) && !known.hooks.isRunning && !known.isHeldByMode,
+            .workKeepsAwake,
+            "\(known.id) is frozen with \(apps[app].tasks) open tasks, in a wake, in a mode, or while its hook runs")
         findings.check(
             known.policy.effectiveSuspension == .yes, .suspendedInTime,
             "\(known.id) is frozen with Suspend=\(known.policy.suspension.rawValue)")
@@ -160,7 +162,7 @@ struct SuspensionChecker {
         if isLeftAwake { apps[app].wasLeftAwake = true }
         let isQuiet =
             known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)
-            && !startUps.isStartingUp(app) && !isLeftAwake && !known.hooks.isRunning
+            && !startUps.isStartingUp(app) && !isLeftAwake && !known.hooks.isRunning && !known.isHeldByMode
         if !isQuiet {
             apps[app].since = nil
         } else if apps[app].since == nil {

@@ -27,6 +27,8 @@ struct UnrequestedTimeChecker {
         var exemptUntil: Microseconds = 0
         /// The launch of the run.
         var isRelaunch = false
+        /// A mode keeps it awake, which its manifest declares (L28).
+        var isInMode = false
     }
 
     private var apps: [App]
@@ -127,8 +129,12 @@ struct UnrequestedTimeChecker {
         apps[app].frozenTime = run?.frozenTime(at: now) ?? 0
         apps[app].lateness = world.lateness
         apps[app].isUnfrozen = run != nil && isAwake(model.apps[app])
+        let isInMode = model.apps[app].isHeldByMode
+        // Its background time is whole again after the last mode.
+        if apps[app].isInMode, !isInMode { allowStay(app, model, now) }
+        apps[app].isInMode = isInMode
         apps[app].isRunning =
-            apps[app].isUnfrozen && isInBackground(app, model.apps[app])
+            apps[app].isUnfrozen && isInBackground(app, model.apps[app]) && !isInMode
             && run.map { $0.killedAt == nil && !$0.isEmpty && !$0.isFreezeStuck } ?? false
         // A worker works for others, and an app that cannot be watched is awake for them.
         // What is never frozen counts for none of it.
