@@ -138,6 +138,9 @@ struct SavedSeedTests {
         Saved(
             seed: 880_013_737, events: 5500,
             found: "an app was frozen at the end of ExecBeforeSuspend=, in which its tasks had begun and ended"),
+        Saved(
+            seed: 5_520_001_130, events: 5500,
+            found: "the checker of essential apps asked a manifest that was read after a shutdown had begun"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

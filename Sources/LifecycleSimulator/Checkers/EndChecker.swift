@@ -7,6 +7,8 @@ struct EndChecker {
         var isEndRequested = false
         /// Its last run was ended for `UnloadAfterSec=`.
         var isUnloaded = false
+        /// Its manifest was read again during a shutdown, which has its order already.
+        var isChangedLate = false
     }
 
     private var apps: [App]
@@ -17,6 +19,7 @@ struct EndChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         current = nil
+        if let app, case .registered = event, model.isShuttingDown { apps[app].isChangedLate = true }
         guard let app, case .requested(let id, _, let request, by: _) = event else { return }
         current = (id, app, apps[app].isEndRequested)
         switch request {
@@ -82,10 +85,12 @@ struct EndChecker {
     /// Checks that an app which others depend on is not notified before they have ended.
     private func checkEssential(_ app: Int, _ model: CoreModel, _ findings: inout Findings) {
         guard model.isShuttingDown, model.apps[app].policy.isEssential, !apps[app].isEndRequested else { return }
-        let other = model.apps.first { $0.run != nil && !$0.policy.isEssential }
+        let other = model.apps.indices.first { index in
+            model.apps[index].run != nil && !model.apps[index].policy.isEssential && !apps[index].isChangedLate
+        }
         findings.check(
             other == nil, .essentialEndsLast,
-            "\(model.apps[app].id) is notified of its end while \(other?.id.name ?? "") runs")
+            "\(model.apps[app].id) is notified of its end while \(other.map { model.apps[$0].id.name } ?? "") runs")
     }
 
     // MARK: Unloading

@@ -21,6 +21,8 @@ struct ProcessorChecker {
         var isThrottled = false
         /// Its manifest said `Suspend=dry-run`: what it uses while it would be suspended is not counted (L58).
         var isExempt = false
+        /// It was in the mode `processing` before the event.
+        var isProcessing = false
     }
 
     private var apps: [App]
@@ -79,9 +81,10 @@ struct ProcessorChecker {
         let used = point.used - entered.used
         let allowed = known.policy.backgroundCPUTime.microseconds * Microseconds(known.policy.backgroundCPULimit) / 1000
         findings.check(
-            known.policy.backgroundCPUAction == action && used >= allowed && !known.heldModes.contains(.processing),
+            known.policy.backgroundCPUAction == action && used >= allowed && !apps[app].isProcessing,
             .processorUseIsBounded,
-            "\(known.id) is subject to \(action), but has used \(used) µs in the background, of \(allowed) µs")
+            "\(known.id) is subject to \(action), but has used \(used) µs in the background, of \(allowed) µs, "
+                + "and is in the mode processing: \(apps[app].isProcessing)")
     }
 
     // MARK: After all effects of an event
@@ -90,8 +93,9 @@ struct ProcessorChecker {
         guard isAnyLimited else { return }
         let known = model.apps[app]
         if known.policy.effectiveSuspension == .dryRun { apps[app].isExempt = true }
-        let isAwake = (known.phase == .entering || known.phase == .running) && !known.heldModes.contains(.processing)
-        if !isAwake || known.policy.backgroundCPUAction == .ignore || apps[app].isThrottled {
+        let isAwake = known.phase == .entering || known.phase == .running
+        apps[app].isProcessing = known.heldModes.contains(.processing)
+        if !isAwake || apps[app].isProcessing || known.policy.backgroundCPUAction == .ignore || apps[app].isThrottled {
             (apps[app].awakeSince, apps[app].start, apps[app].end) = (nil, nil, nil)
         } else if apps[app].awakeSince == nil {
             apps[app].awakeSince = world.now
