@@ -7,6 +7,7 @@ let usage = """
     Usage: greenroom-sim [--seed S] [--seeds K] [--events N] [--apps N] [--trace] [--keep-going]
            greenroom-sim --rate
            greenroom-sim memory [--seed S [--seeds K] [--verbose]]
+           greenroom-sim day
 
     Simulates apps, users and the kernel with the lifecycle core of greenroomd and checks the rules after every event. Runs
     the seeds S, S+1, … S+K-1 with N events each and faults, then without faults until all apps are idle. The same seed
@@ -21,6 +22,7 @@ let usage = """
       --rate        measure the core, in events per second
       memory        print what each JetsamOrder= costs on four workloads; with --seed, check the rules of memory on random
                     machines instead
+      day           print what wakes each app of a handheld in one day, for how long it is awake, and how often it is killed
     """
 
 struct Arguments {
@@ -181,6 +183,10 @@ func failUsage() -> Never {
 if CommandLine.arguments.dropFirst().first == "memory" {
     guard let holds = MemoryCommand.run(CommandLine.arguments.dropFirst(2)) else { failUsage() }
     exit(holds ? 0 : 1)
+}
+if CommandLine.arguments.dropFirst() == ["day"] {
+    for line in DayTable().lines { print(line) }
+    exit(0)
 }
 guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else { failUsage() }
 CrashReport.install()

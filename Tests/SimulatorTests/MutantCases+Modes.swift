@@ -7,7 +7,7 @@ extension MutantCase {
     static let modes: [MutantCase] = reasons + reports
 
     private static let reasons: [MutantCase] = [
-        MutantCase(name: "forgets that a mode was begun once the app is in the background", rule: .workKeepsAwake) {
+        MutantCase(name: "discards the modes of an app once it is in the background", rule: .workKeepsAwake) {
             core, _ in
             Mutant(core: core) { mutant, event, now in
                 if case .run(let run, .backgroundEntered) = event, let index = mutant.index(of: run) {

@@ -27,14 +27,14 @@ struct StateChecker {
         case .background:
             let hasAnswered = known.phase == .running || known.phase == .suspending
             // A user listens.
-            let isHeard = !known.heldModes.isDisjoint(with: [.audio, .call])
+            let isAudible = !known.heldModes.isDisjoint(with: [.audio, .call])
             findings.check(
-                !isHeard || known.phase != .running || !run.isThrottled || run.processor.limit != nil,
+                !isAudible || known.phase != .running || !run.isThrottled || run.processor.limit != nil,
                 .backgroundIsThrottled,
                 "\(known.id) plays audio or is in a call, but is throttled")
             findings.check(
                 run.isThrottled || !hasAnswered || deadlines.isOpen(.wake, of: app) || known.policy.role == .worker
-                    || isHeard,
+                    || isAudible,
                 .backgroundIsThrottled, "\(known.id) is in the background, but not throttled")
         case .notRunning, .launching, .terminating: break
         }

@@ -137,14 +137,8 @@ package struct TimerSimulation {
         if state.calendarBase > reading.realtime, fault != .missesSteps {
             handle(.timer(apps[index].id, .rebased(to: reading.realtime)))
         }
-        var history = TimerHistory(
-            began: ClockReading(
-                realtime: state.began.realtime, monotonic: state.began.monotonic, boottime: state.began.boottime),
-            calendarBase: fault == .missesSteps ? state.calendarBase : min(state.calendarBase, reading.realtime))
-        history.lastTimer = state.lastTimer?.monotonic
-        history.lastLaunch = state.lastLaunch
-        history.lastFetch = state.lastFetch?.boottime
-        history.fetchFactor = state.fetchFactor
+        let calendarBase = fault == .missesSteps ? state.calendarBase : min(state.calendarBase, reading.realtime)
+        let history = TimerHistory(state, calendarBase: calendarBase)
         apps[index].plan = apps[index].settings.plan(history, now: reading, seed: UInt64(index)) { event, time in
             event.next(after: time, UTCClock())
         }
@@ -359,8 +353,22 @@ package struct TimerSimulation {
     }
 }
 
+extension TimerHistory {
+    /// What the core knows of the timers of an app.
+    init(_ state: TimerState, calendarBase: Int) {
+        self.init(
+            began: ClockReading(
+                realtime: state.began.realtime, monotonic: state.began.monotonic, boottime: state.began.boottime),
+            calendarBase: calendarBase)
+        lastTimer = state.lastTimer?.monotonic
+        lastLaunch = state.lastLaunch
+        lastFetch = state.lastFetch?.boottime
+        fetchFactor = state.fetchFactor
+    }
+}
+
 extension TimerMoment {
-    fileprivate init(_ reading: ClockReading) {
+    init(_ reading: ClockReading) {
         self.init(realtime: reading.realtime, monotonic: reading.monotonic, boottime: reading.boottime)
     }
 }
