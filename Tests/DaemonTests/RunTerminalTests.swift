@@ -15,11 +15,13 @@ struct RunTerminalTests {
         let process: Linux.Process
         private var seen: [UInt8] = []
 
-        init(_ daemon: TestDaemon) throws {
+        /// - Parameter script: executed instead, by a shell without job control.
+        init(_ daemon: TestDaemon, script: String? = nil) throws {
             let (number, path) = try openTerminal()
             master = SharedDescriptor(Descriptor(adopting: number))
             // The leader of a session that opens a terminal has it as its controlling terminal.
-            let command = "PS1='out> ' exec bash --norc -i <\(path) >\(path) 2>&1"
+            let shell = script.map { "sh -c '\($0)'" } ?? "bash --norc -i"
+            let command = "PS1='out> ' exec \(shell) <\(path) >\(path) 2>&1"
             let run =
                 "\(TestDaemon.binaries)/greenroomctl --runtime \(daemon.runtime) run -p IdleSec=100ms -p StartupSec=0"
             var starting = try startProcess(
@@ -28,7 +30,7 @@ struct RunTerminalTests {
                     environment: ["PATH=/usr/bin:/bin", "TERM=dumb", "RUN=\(run)", "HISTFILE=/dev/null"]))
             process = starting.process
             while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-            try expect("out> ")
+            if script == nil { try expect("out> ") }
         }
 
         deinit {
@@ -92,11 +94,16 @@ struct RunTerminalTests {
         try shell.type("\u{3}")
         try shell.expect("in> ")
         try daemon.waitUntil("run@inner", is: "suspended")
-        func wakes() throws -> Int64 { Int64(try daemon.status("run@inner")["trafficWakes"]?.integerValue ?? 0) }
-        let before = try wakes()
+        // It may wake between the freeze and the watch, where it is no input.
+        func wakes() -> Int {
+            TestDaemon.text(of: daemon.root + "/log").split(separator: "\n").count {
+                $0.contains("suspended → background")
+            }
+        }
+        let before = wakes()
         var size: [UInt16] = [33, 77, 0, 0]
         _ = ioctl(shell.master.raw, UInt(TIOCSWINSZ), &size)
-        try daemon.eventually("the new size wakes it") { try wakes() > before }
+        try daemon.eventually("the new size wakes it") { wakes() > before }
         try shell.type("stty size\n")
         try shell.expect("33 77")
         try shell.expect("in> ")
@@ -118,5 +125,38 @@ struct RunTerminalTests {
         try shell.type("kill %1; wait %1; echo status-$?\n")
         try shell.expect("status-143")
         try daemon.eventually("it is gone") { try daemon.listed().isEmpty }
+    }
+
+    @Test(
+        "a relay that is stopped while its command sleeps delays the thaw only, and the command goes on with the relay (L54)"
+    )
+    func stoppedRelay() throws {
+        let daemon = try TestDaemon()
+        // A shell with job control would take the terminal back.
+        let shell = try Shell(
+            daemon, script: #"PS1="in> " $RUN --name inner -- bash --norc -i; echo status-$?; sleep 1000"#)
+        try shell.expect("in> ")
+        try daemon.waitUntil("run@inner", is: "suspended")
+        let inner = try daemon.pid("run@inner")
+        let relay = try #require(try ProcFS().stat(of: Int32(inner))?.parent)
+        kill(relay, SIGSTOP)
+        try shell.type("echo got-$((20+3))\n")
+        try daemon.waitUntil("run@inner", is: "background")
+        kill(relay, SIGCONT)
+        try shell.expect("got-23")
+        try shell.type("exit 6\n")
+        try shell.expect("status-6")
+    }
+
+    @Test("a terminal that goes away while its command sleeps ends the command, as without run (L54)")
+    func lostTerminal() throws {
+        let daemon = try TestDaemon()
+        var shell: Shell? = try Shell(daemon)
+        try shell?.type("$RUN --name lost -- cat\n")
+        try daemon.eventually("it runs") { try daemon.listed() == ["run@lost"] }
+        try daemon.waitUntil("run@lost", is: "suspended")
+        shell = nil
+        try daemon.eventually("it is gone") { try daemon.listed().isEmpty }
+        #expect(!daemon.isPopulated(command: "run@lost"))
     }
 }

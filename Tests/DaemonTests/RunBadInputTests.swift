@@ -1,0 +1,100 @@
+import Glibc
+import JSON
+import Linux
+import Posix
+import TestKit
+import Testing
+
+/// Callers, terminals and daemons that do not behave, and what becomes of the command of `greenroomctl run`.
+@Suite("greenroomctl run: callers that do not behave", .enabled(if: geteuid() == 0, "needs control groups"))
+struct RunBadInputTests {
+    private static let protocols: [[String]] = [[], ["--protocol=jsonrpc"], ["--protocol=mcp"]]
+
+    @Test("a command whose output has no reader any more ends as without run (L54)", arguments: protocols)
+    func noReader(options: [String]) throws {
+        let daemon = try TestDaemon()
+        let client = try RunClient(daemon, ["yes"], options: RunClient.soon + options)
+        _ = try client.line()
+        client.closeOutput()
+        #expect(try client.end() == .exited(128 + SIGPIPE))
+        try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
+    }
+
+    @Test(
+        "a command whose caller never reads waits, and is not suspended in its write (L54, L51)", arguments: protocols)
+    func neverReads(options: [String]) throws {
+        let daemon = try TestDaemon()
+        let client = try RunClient(
+            daemon, ["yes"],
+            options: RunClient.soon + options + ["--name", "full", "-p", "TerminateDeadlineSec=100ms"])
+        try daemon.eventually("it waits for its reader") {
+            guard try daemon.listed().contains("run@full") else { return false }
+            let awake = try daemon.status("run@full")["awake"]?.arrayValue?.first
+            // With a protocol its relay has an answer that is not passed on.
+            return awake?["reason"]?.stringValue == "request"
+                || awake?["detail"]?.stringValue?.contains("is in write(2) on a pipe") ?? false
+        }
+        try client.process.signal(SIGKILL)
+        try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
+        #expect(!daemon.isPopulated(command: "run@full"))
+    }
+
+    @Test("a server without a state is started again without a beginning (L54)")
+    func stateless() throws {
+        let daemon = try TestDaemon()
+        let program = #"while read -r line; do echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":$$}"; done"#
+        let client = try RunClient(
+            daemon, ["sh", "-c", program],
+            options: RunClient.soon + ["--name", "server", "--protocol=mcp", "-p", "UnloadAfterSec=1s"])
+        var processes: [Int64] = []
+        for _ in 0..<2 {
+            try client.write(#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"# + "\n")
+            let answer = try JSONValue.parse(Array(client.line().utf8))
+            processes.append(try #require(answer["result"]?.integerValue))
+            try daemon.eventually("it is ended") { try daemon.listed().isEmpty }
+        }
+        #expect(processes[0] != processes[1])
+        client.closeInput()
+        #expect(try client.end() == .exited(0))
+        // One answer for each request: no other one was invented.
+        #expect(try client.bytes() == [])
+    }
+
+    @Test("relay and daemon are killed while the command is frozen: the next daemon ends it (L54)")
+    func allKilled() throws {
+        let first = try TestDaemon()
+        let client = try RunClient(first, ["cat"], options: RunClient.soon + ["--name", "victim"])
+        try client.exchange("ready")
+        try first.waitUntil("run@victim", is: "suspended")
+        // It would thaw the command when the daemon is gone.
+        try client.process.signal(SIGSTOP)
+        first.crash()
+        try client.process.signal(SIGKILL)
+        waitForReadable([client.process.descriptor])
+        #expect(first.isPopulated(command: "run@victim"))
+        let second = try first.successor()
+        try second.eventually("nothing is left") { try second.listed().isEmpty }
+        #expect(!second.isPopulated(command: "run@victim"))
+    }
+
+    @Test(
+        "a daemon that answers with what the relay does not know is none: the command is executed directly (L54)",
+        arguments: ["", "?", "G", "Gx"])
+    func otherDaemon(answer: String) throws {
+        let daemon = try TestDaemon()
+        let folder = daemon.root + "/other"
+        try createDirectories(at: folder)
+        let listener = try ListeningSocket(.sequentialPacket, .path(folder + "/relay"), ListeningSocket.Settings())
+        let client = try RunClient(daemon, ["sh", "-c", "echo executed; exit 7"], runtime: folder)
+        waitForReadable([listener.descriptor])
+        let connection = accept(listener.descriptor.raw, nil, nil)
+        try #require(connection >= 0)
+        _ = answer.withCString { send(connection, $0, answer.utf8.count, Int32(MSG_NOSIGNAL)) }
+        #expect(try client.line() == "executed")
+        #expect(try client.end() == .exited(7))
+        close(connection)
+        #expect(
+            daemon.errors
+                == "greenroomctl: run: executed directly, it does not sleep: greenroomd does not answer\n")
+    }
+}
