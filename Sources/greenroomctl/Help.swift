@@ -323,7 +323,7 @@ enum Help {
             """
               --no-block              Do not wait for the result; a refusal is still reported
 
-            Interruptions nest: the app becomes active when the last one has ended.
+            Interruptions nest: the app becomes active when the last one has ended. To wake a suspended app use 'activate'.
             """
         case .terminate:
             """

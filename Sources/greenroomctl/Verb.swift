@@ -174,7 +174,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case "kill", "rm", "remove", "delete": "use 'terminate --remove', or 'terminate' for an orderly end"
         case "freeze", "suspend", "pause":
             "use 'background': an app in the background is suspended when it has no work"
-        case "thaw", "unfreeze", "unpause", "wake", "switch", "focus", "foreground", "fg": "use 'activate'"
+        case "thaw", "unfreeze", "unpause", "unsuspend", "wake", "focus", "foreground", "fg": "use 'activate'"
+        case "continue", "cont": "use 'activate' for a suspended app, or 'resume' to end an interruption"
         case "bg": "use 'background'"
         case "ps", "ls", "list-units", "list-apps": "use 'list'"
         case "inspect", "info": "use 'status', or 'show' for scripts"

@@ -122,6 +122,7 @@ struct InvocationTests {
         arguments: [
             ("start", "use 'launch'"), ("stop", "use 'terminate'"), ("kill", "use 'terminate --remove'"),
             ("freeze", "use 'background'"), ("thaw", "use 'activate'"), ("ps", "use 'list'"),
+            ("continue", "use 'activate' for a suspended app, or 'resume' to end an interruption"),
             ("mask", "an empty file ID.app"), ("set-property", "use 'edit'"),
             ("daemon-reload", "use 'reload'"), ("logs", "use 'log'"), ("create", "use 'init"), ("why", "use 'idle'"),
         ])
