@@ -70,6 +70,10 @@ extension TimelineBuilder {
             causes[app] = Cause(origin: .memory, at: now, sentence: sentence)
         } else if reason == .displaced, case .requested(_, let other, _, _) = event, other != app {
             causes[app] = Cause(origin: .app(other.name), at: now, sentence: sentence)
+        } else if reason == .timer, causes[app]?.at != now {
+            // A timer descriptor is input, and the cause already.
+            causes[app] = Cause(
+                origin: .input, at: now, sentence: "\(app): a timer of its own was due, or a pulse (PulseSec=)")
         }
         drawArrow(to: app, now)
     }

@@ -56,6 +56,33 @@ struct TimelineTests {
         #expect(timeline.available.map(\.value) == [10 << 20, 900 << 20])
     }
 
+    @Test("an arrow leads from a timer of a worker to its wake (L51)")
+    func timers() throws {
+        var recorder = Recorder(start: .seconds(100))
+        let feed = try #require(AppID("feed"))
+        var worker = AppPolicy()
+        (worker.role, worker.readiness, worker.wakesOnTraffic) = (.worker, .notified, true)
+        recorder.send(.configured(ManagerPolicy()))
+        recorder.send(.registered(feed, worker, launches: 0))
+        recorder.send(.started)
+        let due = recorder.now + .seconds(60)
+        recorder.work.due = due
+        recorder.send(.requested(RequestID(1), feed, .launch(.background, reason: .user, url: nil)))
+        recorder.send(.run(try #require(recorder.core.run(of: feed)), .ready))
+        recorder.wait(.seconds(59))
+        #expect(recorder.core.state(of: feed) == .suspended)
+        recorder.work.due = nil
+        recorder.wait(.seconds(30))
+        let timeline = Story.timeline([recorder.file()])
+        let arrows = timeline.arrows.filter { $0.from == .input }
+        #expect(arrows.map(\.sentence) == ["feed: a timer of its own was due, or a pulse (PulseSec=)"])
+        let arrow = try #require(arrows.first)
+        #expect(arrow.to == "feed" && arrow.fromTime == arrow.toTime && arrow.toTime >= due)
+        let states = try #require(timeline.lanes.first).states
+        #expect(states.map(\.label) == ["launching", "background", "suspended", "background", "suspended"])
+        #expect(states[3].start == arrow.toTime)
+    }
+
     @Test("a change of a scene's state is a mark of its app, with the scene and the state (L34)")
     func scenes() throws {
         var story = Story()
