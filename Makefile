@@ -79,6 +79,7 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 
 test: deps ## run the unit and integration tests, and every command of the documents
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples $(if $(GREENROOM_TEST_ALL),slow-examples metrics))
+	@$(if $(GREENROOM_TEST_ALL),Sources/scripts/perfetto-classes .build/perfetto)
 	@$(TIMED) test/build $(SWIFT) build --build-tests
 	@$(MAKE) --no-print-directory --jobs=$(if $(GREENROOM_TEST_ALL),1,2) test/swift test/others
 
@@ -100,6 +101,7 @@ test/others:
 
 # Without the variable the tests leave out what is large, long or random (docs/HACKING.md).
 test-all: export GREENROOM_TEST_ALL = 1
+test-all: export GREENROOM_PERFETTO_PYTHON = $(CURDIR)/.build/perfetto/bin/python3
 test-all: test ## run all tests, also those that are large, long or random
 
 test-python: ## test the Python library, with a fake daemon
