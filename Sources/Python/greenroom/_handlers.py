@@ -34,7 +34,8 @@ class Handlers:
 
     def on_terminate(self, handler: Handler) -> Handler:
         """`handler(reason, deadline_seconds)`: the app will be ended. Its return is the answer, after which the app may be killed
-        before `run()` returns: an app that ends in front saves its state here.
+        before `run()` returns: an app that ends in front saves its state here. `reason` is requested, shutdown, exitsOnSuspend,
+        unloaded (UnloadAfterSec=) or jetsam, or SIGTERM or SIGINT if one of these signals came. Versions to come may have more.
 
         It is not called if the app is killed while it is suspended: it has saved its state in `on_background`.
         """
