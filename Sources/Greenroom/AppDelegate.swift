@@ -55,6 +55,9 @@ public protocol AppDelegate: AnyObject {
     func didEnterBackground() throws
 
     /// The app will be ended. After the return it may be killed, and `App.run(_:)` returns.
+    ///
+    /// - Parameter reason: `requested`, `shutdown`, `exitsOnSuspend`, `unloaded` (`UnloadAfterSec=`) or `jetsam`, or the signal that came,
+    ///   `SIGTERM` or `SIGINT`. A string, because versions to come may have more.
     func willTerminate(reason: String) throws
 
     /// Memory is short: release what can be made again.

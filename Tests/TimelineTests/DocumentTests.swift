@@ -53,6 +53,25 @@ struct DocumentTests {
         #expect(!html.contains("http://") && !html.contains("https://") && !html.contains(" src=\""))
     }
 
+    @Test("10,000 apps are 10,000 lanes, one below the other, in a picture and in a page")
+    func manyApps() throws {
+        var timeline = Timeline()
+        timeline.end = timeline.start + .seconds(60)
+        timeline.lanes = (0..<10_000).map { number in
+            var lane = Timeline.Lane(app: "app\(number)")
+            lane.states = [Timeline.Bar(start: timeline.start, end: timeline.end, label: "suspended", sentence: "idle")]
+            return lane
+        }
+        #expect(timeline.bars <= TimelineDrawing.maximumBars)
+        var drawing = TimelineDrawing(timeline) { "\($0)" }
+        let svg = drawing.svg()
+        #expect(svg.count(of: "text-anchor=\"end\"><title>app") == 10_000)
+        let height = try #require(
+            svg.split(separator: "height=\"").dropFirst().first.flatMap { Int($0.prefix { $0.isNumber }) })
+        #expect(height > 10_000 * 18)
+        #expect(TimelinePage.html(timeline).count(of: "\"app\":\"app") == 10_000)
+    }
+
     @Test("a browser draws the page", .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "chromium is not installed"))
     func browser() throws {
         let folder = makeTemporaryFolder("greenroom-page")

@@ -13,8 +13,8 @@ struct Recorder {
     var silent: Set<RunID> = []
     /// The footprint of each app when it is frozen, in bytes.
     var sizes: [AppID: UInt64] = [:]
-    /// What workers are found to do.
-    var work = RunWork(cpu: .zero)
+    /// What workers are found to do; `nil`: they are not measured in time.
+    var work: RunWork?
 
     mutating func send(_ event: Event) {
         queue.append(event)
@@ -35,7 +35,7 @@ struct Recorder {
         case .freeze(let run, let attempt):
             let memory = core.app(of: run).flatMap { sizes[$0] } ?? 1 << 20
             queue.append(.run(run, .frozen(attempt: attempt, memory: memory)))
-        case .measureWork(let run, _): queue.append(.run(run, .workMeasured(work)))
+        case .measureWork(let run, _): if let work { queue.append(.run(run, .workMeasured(work))) }
         case .thaw(let run, let attempt): queue.append(.run(run, .thawed(attempt: attempt)))
         case .inspect(let run):
             queue.append(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20))))

@@ -66,12 +66,13 @@ struct TimelineTests {
         recorder.send(.registered(feed, worker, launches: 0))
         recorder.send(.started)
         let due = recorder.now + .seconds(60)
-        recorder.work.due = due
+        recorder.work = RunWork(cpu: .zero)
+        recorder.work?.due = due
         recorder.send(.requested(RequestID(1), feed, .launch(.background, reason: .user, url: nil)))
         recorder.send(.run(try #require(recorder.core.run(of: feed)), .ready))
         recorder.wait(.seconds(59))
         #expect(recorder.core.state(of: feed) == .suspended)
-        recorder.work.due = nil
+        recorder.work?.due = nil
         recorder.wait(.seconds(30))
         let timeline = Story.timeline([recorder.file()])
         let arrows = timeline.arrows.filter { $0.from == .input }

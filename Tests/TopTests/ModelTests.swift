@@ -56,9 +56,9 @@ struct ModelTests {
         #expect(state.press(.character("a")) == nil)
     }
 
-    @Test("the selected app is on the screen, whatever its position")
+    @Test("the selected one of 10,000 apps is on the screen, whatever its position")
     func scrolling() {
-        var state = Apps.state((0..<1000).map { Apps.app("app\(1000 + $0)", "suspended") })
+        var state = Apps.state((0..<10_000).map { Apps.app("app\(10_000 + $0)", "suspended") })
         state.rows = 24
         for key in [Key.end, .pageUp, .up, .home, .pageDown, .down] {
             _ = state.press(key)
