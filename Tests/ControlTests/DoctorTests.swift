@@ -107,6 +107,10 @@ struct DoctorTests {
             ),
             ("cgroups", "proc/self/mountinfo", "", .costs, "boot with systemd.unified_cgroup_hierarchy=1"),
             (
+                "cgroups", "proc/self/mountinfo", "30 23 0:26 / /cannot/be/written rw - cgroup2 cgroup2 rw\n", .costs,
+                "mount it writable, with a group that is delegated to the container"
+            ),
+            (
                 "controllers", "sys/fs/cgroup/cgroup.controllers", "cpu io pids\n", .costs,
                 "boot with cgroup_enable=memory"
             ),

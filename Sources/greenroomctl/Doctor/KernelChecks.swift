@@ -63,6 +63,11 @@ extension Machine {
                     name, .costs, "cgroup v2, but no group is delegated to this user", cost: cost,
                     remedy: hasSystemd ? "systemctl --user start greenroomd" : nil)
             }
+        } else if !isWritable(mount.mountPoint) {
+            // As in most containers.
+            return Check(
+                name, .costs, "cgroup v2 at \(escaped(mount.mountPoint)), which cannot be written", cost: cost,
+                remedy: "mount it writable, with a group that is delegated to the container")
         }
         guard mount.kind == .unified else {
             // What that costs, the next check says.
