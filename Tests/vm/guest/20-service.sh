@@ -13,6 +13,16 @@ check "NoNewPrivileges is not set for the daemon" grep -q '^NoNewPrivs:.0' /proc
 check "the daemon does not have CAP_SYS_ADMIN" \
     same "$(( 0x$(awk '/^CapBnd/ { print $2 }' /proc/"$daemon"/status) >> 21 & 1 ))" 0
 
+# The machine has no swap, and everything else (ADMINISTRATION.md).
+status=0
+doctor=$(ctl doctor) || status=$?
+printf '%s\n' "$doctor" | sed 's/^/     | /'
+check "doctor's exit status is 1, because a feature is missing" same "$status" 1
+check "doctor says that it is swap, what that costs, and what mends it" \
+    has "$(grep -A 2 '^! ' <<<"$doctor" | tr -s '\n ' ' ')" "! swap none Cost: memory of suspended apps is freed only by ending them Remedy:"
+check "doctor finds nothing else that costs a feature" has "$doctor" "1 check costs a feature"
+check "doctor names the daemon that answers" has "$doctor" "greenroomd     $(ctl --version | cut -d' ' -f2) answers"
+
 manifest one "ready"
 check "systemctl reload reloads the manifests" systemctl reload greenroomd
 check "the new app is known" is one notRunning
