@@ -1,11 +1,12 @@
 import Control
 import Daemon
 import Glibc
-import LifecycleCore
 import Linux
 import Reports
 import Systemd
 import Testing
+
+@testable import LifecycleCore
 
 /// The installed introspection data and docs/DBUS.md match the daemon.
 @Suite("Introspection")
@@ -53,6 +54,29 @@ struct IntrospectionTests {
         for failure in ControlNames.Failure.allCases {
             #expect(
                 text.contains("`\(failure.rawValue)`"), "docs/DBUS.md lacks the error \(failure.rawValue)")
+        }
+    }
+
+    @Test("the documents have each reason with which an app is notified that it will be ended")
+    func terminationReasons() throws {
+        let causes: [TerminationCause] = [.requested, .shutdown, .exitsOnSuspend, .unloaded, .jetsam(.available, [])]
+        // A new cause belongs into the list, unless the app itself ends.
+        for cause in causes {
+            switch cause {
+            case .requested, .shutdown, .exitsOnSuspend, .unloaded, .jetsam: break
+            case .selfInitiated: Issue.record("no app is notified of its own end")
+            }
+        }
+        let root = PrivateBus.data + "/.."
+        for (path, start) in [
+            ("docs/DBUS.md", "| `willTerminate` |"), ("docs/APPS.md", "| `on_terminate` |"),
+            ("docs/PYTHON.md", "`handler(reason, deadline_seconds)`"),
+            ("Sources/Greenroom/AppDelegate.swift", "/// - Parameter reason: `requested`"),
+        ] {
+            let lines = TestDaemon.text(of: "\(root)/\(path)").split(separator: "\n")
+            let first = try #require(lines.firstIndex { $0.contains(start) }, "\(path) lacks \(start)")
+            let text = lines[first...(first + 1)].joined()
+            for cause in causes { #expect(text.contains(cause.reason.rawValue), "\(path) lacks \(cause.reason)") }
         }
     }
 
