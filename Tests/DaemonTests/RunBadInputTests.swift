@@ -97,4 +97,44 @@ struct RunBadInputTests {
             daemon.errors
                 == "greenroomctl: run: executed directly, it does not sleep: greenroomd does not answer\n")
     }
+
+    @Test(
+        "a gigabyte through the pipes of a command that sleeps ten times arrives unchanged (L54)",
+        .enabled(if: isTestingAll, "make test-all reads it"))
+    func gigabyte() throws {
+        let daemon = try TestDaemon()
+        let program = "while read count; do yes 0123456789abcdef | head -c $count; done"
+        let client = try RunClient(
+            daemon, ["sh", "-c", program], options: RunClient.soon + ["--name", "source"])
+        let line = Array("0123456789abcdef\n".utf8)
+        let block = Array(repeating: line, count: 4096).flatMap { $0 }
+        let blocks = 1 << 30 / 10 / block.count
+        try daemon.eventually("it runs") { try daemon.listed() == ["run@source"] }
+        for _ in 0..<10 {
+            try daemon.waitUntil("run@source", is: "suspended")
+            // A command that is woken within 1 s of each suspension stays awake, longer each time (L50).
+            poll(nil, 0, 1100)
+            try client.write("\(blocks * block.count)\n")
+            for _ in 0..<blocks { try #require(try client.bytes(block.count) == block) }
+        }
+        client.closeInput()
+        #expect(try client.end() == .exited(0))
+    }
+
+    @Test(
+        "what may not or cannot be put in a group is executed directly, with one line that says why (L54)",
+        arguments: [
+            ("no daemon", "no greenroomd takes commands"),
+            ("no groups", "greenroomd has no control groups here, and cannot freeze it"),
+            ("a template", "there is a template 'run@', whose instances would have its name"),
+        ])
+    func withoutGroup(reason: String, sentence: String) throws {
+        let apps = reason == "a template" ? ["run@": TestDaemon.manifest("")] : [:]
+        let daemon = try TestDaemon(apps, asUnprivilegedUser: reason == "no groups")
+        let client = try RunClient(
+            daemon, ["sh", "-c", "echo executed; exit 9"], runtime: reason == "no daemon" ? "/nosuch" : nil)
+        #expect(try client.line() == "executed")
+        #expect(try client.end() == .exited(9))
+        #expect(daemon.errors == "greenroomctl: run: executed directly, it does not sleep: \(sentence)\n")
+    }
 }
