@@ -226,13 +226,29 @@ package struct TaskStatus: Record {
     package var age: Duration?
     /// The process that began the task. Absent in a `LifecycleEvent`.
     package var owner: Int32?
+    /// What the app has reported of its progress; absent: nothing. `total` is 0 if the app does not know it.
+    package var done: UInt64?
+    package var total: UInt64?
+    package var title: String?
+    /// Whether it runs in the background for as long as it advances (L21); absent: no.
+    package var isContinued: Bool?
+    /// Whether a user has cancelled it; absent: no.
+    package var isCancelled: Bool?
 
     package init() {}
 
     package static let fields: [RecordField<TaskStatus>] = [
         .required("name", \.name), .optional("remainingSeconds", \.remaining), .optional("ageSeconds", \.age),
-        .process("owner", \.owner),
+        .process("owner", \.owner), .optional("done", \.done), .optional("total", \.total), .optional("title", \.title),
+        .optional("continued", \.isContinued), .optional("cancelled", \.isCancelled),
     ]
+
+    /// `40% of 'Exporting video'`, `12 done of 'Exporting video'`; without a title `40%`; empty: it has reported nothing.
+    package var progressText: String {
+        guard let done, let total else { return "" }
+        let share = total == 0 ? "\(done) done" : "\(Int(min(100, Double(done) * 100 / Double(total))))%"
+        return title.map { "\(share) of '\($0)'" } ?? share
+    }
 }
 
 /// An open wake (L26).

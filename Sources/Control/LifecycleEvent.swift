@@ -6,7 +6,7 @@ package struct LifecycleEvent: Record {
     package enum Kind: String, CaseIterable, Sendable {
         case stateChanged
         case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
-        case taskBegan, taskEnded, taskRefused, tasksExpiring
+        case taskBegan, taskEnded, taskRefused, tasksExpiring, taskProgress
         case modeBegan, modeEnded, sceneChanged
         case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
         case backgroundTimeUsedUp, memoryAwaited
@@ -37,10 +37,10 @@ package struct LifecycleEvent: Record {
     /// How long the step took that ended with this state: the freeze of a suspended app, or the end of an app that was killed, from
     /// SIGKILL until no process of it was left.
     package var took: Duration?
-    /// Why the state or the memory level changed: one word.
+    /// Why the state or the memory level changed, a task expires, or one ended (`cancelled`): one word.
     package var reason: String?
     package var deadline: DeadlineStatus?
-    /// Background tasks, with their names alone.
+    /// Background tasks, with their names, and in `taskProgress` their progress.
     package var tasks: [TaskStatus] = []
     /// The background mode that began or ended (L28).
     package var mode: String?

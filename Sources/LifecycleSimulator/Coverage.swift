@@ -4,13 +4,14 @@ import LifecycleCore
 package enum EventKind: Int, CaseIterable, Sendable {
     case registered, unregistered, configured, started
     case launchForeground, launchBackground, launchWake, activate, background, interrupt, interruptWhileConnected
-    case endInterruption, terminate, remove
+    case endInterruption, terminate, remove, cancelTask
     case push, send, requestAbandoned, shutdown
     case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, footprintMeasured, sizeMeasured,
         freezeLost,
         thawed, reclaimed, inspected,
         exited, emptied
-    case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, modeBegan, modeEnded, inhibitorChanged,
+    case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, taskProgressed, modeBegan, modeEnded,
+        inhibitorChanged,
         modesShown, modesUnused,
         timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, heartbeatTimeChanged, stopping, mainProcessChanged
@@ -72,6 +73,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .continued: self = .continued
         case .taskBegan: self = .taskBegan
         case .taskEnded: self = .taskEnded
+        case .taskProgressed: self = .taskProgressed
         case .modeBegan: self = .modeBegan
         case .modeEnded: self = .modeEnded
         case .inhibitorChanged: self = .inhibitorChanged
@@ -121,6 +123,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .endInterruption: self = .endInterruption
         case .terminate: self = .terminate
         case .remove: self = .remove
+        case .cancelTask: self = .cancelTask
         case .push: self = .push
         case .send: self = .send
         case .open: self = .open

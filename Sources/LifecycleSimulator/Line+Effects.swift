@@ -162,6 +162,7 @@ extension Line {
             case .notInForeground: add("not in the foreground")
             case .notInterrupted: add("not interrupted")
             case .modeNotDeclared(let mode): add("no mode ", mode)
+            case .noTask(let name): add("no task ", name)
             case .noScene(let id), .noSuchScene(let id): add("no scene ", id.name)
             case .lastScene: add("the last scene")
             case .launchPostponed(let time):
@@ -192,7 +193,8 @@ extension Line {
             add(to.rawValue, " (")
             add(reason.rawValue, ")")
         case .taskBegan(let id, let name): add(id.name, ": task ", name, " began")
-        case .taskEnded(let id, let name): add(id.name, ": task ", name, " ended")
+        case .taskEnded(let id, let name, let isCancelled):
+            add(id.name, ": task ", name, isCancelled ? " ended, cancelled" : " ended")
         case .modeBegan(let id, let mode): add(id.name, ": mode ", mode.name, " began")
         case .modeEnded(let id, let mode): add(id.name, ": mode ", mode.name, " ended")
         case .sceneChanged(let id, let scene, let from, let to):
@@ -202,6 +204,9 @@ extension Line {
             add(id.name, ": ")
             add(names.count)
             add(" tasks expire: ", names.first ?? "none")
+        case .taskProgressed(let id, let name, let progress):
+            add(id.name, ": task ", name, " has done \(progress.done) of \(progress.total)")
+        case .taskExpires(let id, let name, let cause): add(id.name, ": task ", name, " expires, \(cause.rawValue)")
         case .freezeTakesLong(let id): add(id.name, ": freeze takes long")
         case .killTakesLong(let id): add(id.name, ": processes survive SIGKILL")
         case .stoppedItself(let id, let state): add(id.name, ": stopped itself while ", state.rawValue, "")

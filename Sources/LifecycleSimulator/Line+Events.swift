@@ -139,6 +139,8 @@ extension Line {
         case .continued: add(" was continued")
         case .taskBegan(let name, _): add(" begins \(name)")
         case .taskEnded(let name): add(" ends \(name)")
+        case .taskProgressed(let name, let progress):
+            add(" has done \(progress.done) of \(progress.total) of \(name), “\(progress.title)”")
         case .modeBegan, .modeEnded, .inhibitorChanged, .modesShown, .modesUnused, .scene: addMode(event)
         case .timeoutExtended(let time):
             add(" extends its timeout by ")
@@ -247,6 +249,7 @@ extension Line {
             add("open “")
             add(url)
             add("” with")
+        case .cancelTask(let name): add("cancel \(name) of")
         case .scene(let id, .activate): add("activate \(id) of")
         case .scene(let id, .background): add("send \(id) to the background of")
         case .scene(let id, .close): add("close \(id) of")

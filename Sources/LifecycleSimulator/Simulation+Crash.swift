@@ -108,7 +108,8 @@ extension World {
             .inputWatched,
             .inputArrived, .workMeasured, .processorMeasured, .gpuUsed:
             nil
-        case .ready, .backgroundEntered, .taskBegan, .taskEnded, .modeBegan, .modeEnded, .timeoutExtended,
+        case .ready, .backgroundEntered, .taskBegan, .taskEnded, .taskProgressed, .modeBegan, .modeEnded,
+            .timeoutExtended,
             .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .heartbeatTimeChanged, .stopping, .terminationAnswered, .idleHinted, .scene,
             .snapshotTaken, .sceneSnapshotTaken, .withdrawn:

@@ -198,6 +198,7 @@ extension World {
             let name = isCommon ? "sync" : "task-\(runs[run].tasksBegun)"
             runs[run].openTasks.append(name)
             send(run, .run(runs[run].id, .taskBegan(name: name, owner: runs[run].pid)))
+            if count < 100 { planProgress(run, name) }
         }
     }
 
@@ -326,7 +327,8 @@ extension RunEvent {
             .reclaimed, .freezeLost,
             .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
             .continued,
-            .taskBegan, .taskEnded, .modeBegan, .modeEnded, .inhibitorChanged, .modesShown, .modesUnused,
+            .taskBegan, .taskEnded, .taskProgressed, .modeBegan, .modeEnded, .inhibitorChanged, .modesShown,
+            .modesUnused,
             .wakeCompleted,
             .timeoutExtended,
             .heartbeatGivenUp, .heartbeatTimeChanged,

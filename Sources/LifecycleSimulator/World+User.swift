@@ -20,10 +20,12 @@ extension World {
             manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
             balanceJetsam()
             limitLaunches()
+            limitContinuedTasks()
             return deliver(.configured(manager), after: 0)
         }
         if administrate() { return }
         requestScene()
+        cancelTask()
         sendRequest()
         if injects(.requestAbandoned) {
             let id = lastRequest - UInt64(userRandom.below(Int(min(lastRequest, 20))))

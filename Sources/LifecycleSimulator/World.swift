@@ -92,6 +92,7 @@ struct World {
     var sockets: FakeSockets
     var connections: FakeConnections
     var scenes: FakeScenes
+    var progress: FakeProgress
     var provider: FakeProvider
     var hookRandom: Random
     var sources: FakeSources
@@ -131,6 +132,7 @@ struct World {
         sockets = FakeSockets(scenario)
         connections = FakeConnections(scenario)
         scenes = FakeScenes(scenario)
+        progress = FakeProgress(scenario)
         provider = FakeProvider(scenario)
         hookRandom = Random(seed: scenario.seed ^ 0x68_6f6f_6b73)
         sources = FakeSources(scenario)
@@ -151,6 +153,7 @@ struct World {
         manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
         balanceJetsam()
         limitLaunches()
+        limitContinuedTasks()
         queue.push(.deliver(.configured(manager)), at: 0)
         for index in apps.indices { register(index) }
         queue.push(.deliver(.started), at: 0)
@@ -175,6 +178,7 @@ struct World {
         takeTimeToStartUp(index)
         joinStorm(index)
         limitBackgroundTime(of: index)
+        limitProgress(of: index)
         limitMemory(of: index)
         if index < scenario.homeApps { apps[index].policy.role = .home }
         addTraffic(to: index)

@@ -184,6 +184,7 @@ extension AppManifest {
             .time("Lifecycle", "ExtendedDeadlineMaxSec", \.policy.extendedDeadlineMax),
             .time("Lifecycle", "BackgroundTimeSec", \.policy.backgroundTime),
             .time("Lifecycle", "BackgroundTimePerHourSec", \.policy.backgroundTimePerHour),
+            .time("Lifecycle", "TaskProgressSec", \.policy.taskProgressTime),
             .finiteTime("Lifecycle", "ExpirationNoticeSec", \.policy.expirationNotice),
             .longTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
             // 0 disables the watchdog, as in systemd.service(5).

@@ -9,6 +9,9 @@ extension ManagerConfiguration {
             .value("Manager", "LaunchesAtOnce", "a number from 1 to 1000, or infinity", \.launchesAtOnce) { text in
                 text == "infinity" ? .infinity : parseNumber(text, in: 1...1000).map { .number($0) }
             },
+            .value("Manager", "ContinuedTasks", "a number from 0 to 1000, or infinity", \.policy.continuedTasks) {
+                text -> Int?? in text == "infinity" ? .some(nil) : parseNumber(text, in: 0...1000).map { .some($0) }
+            },
             .value("Manager", "Suspend", "yes or dry-run", \.policy.isDryRun) {
                 $0 == "dry-run" ? true : parseBoolean($0) == true ? false : nil
             },

@@ -41,7 +41,7 @@ package struct LifecycleMetrics {
             if let reason = LabelWords.killReason(namespace: event.namespace, code: event.code) {
                 change(app) { $0.kills[reason, default: 0] += 1 }
             }
-        case .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .sceneChanged, .tasksExpiring,
+        case .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .sceneChanged, .tasksExpiring, .taskProgress,
             .killTakesLong,
             .stoppedItself,
             .wakeCompleted,

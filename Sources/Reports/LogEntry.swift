@@ -80,8 +80,12 @@ extension LogEntry {
             self.init(.notice, .deadlineDeferred, app, what, wake: wake, "starts again: \(cause.sentence)")
         case .taskBegan(let app, let name):
             self.init(.info, .taskBegan, app, [name], "background task began: '\(name)'")
-        case .taskEnded(let app, let name):
-            self.init(.info, .taskEnded, app, [name], "background task ended: '\(name)'")
+        case .taskEnded(let app, let name, let isCancelled):
+            self.init(
+                .info, .taskEnded, app, [name], "background task ended: '\(name)'\(isCancelled ? " (cancelled)" : "")")
+            if isCancelled { event.reason = TaskExpiry.cancelled.rawValue }
+        case .taskProgressed(let app, let name, let progress): self.init(progressOf: name, app, progress)
+        case .taskExpires(let app, let name, let cause): self.init(expiryOf: name, app, cause)
         case .taskRefused(let app, let name):
             self.init(
                 .notice, .taskRefused, app, [name],
@@ -212,6 +216,24 @@ extension LogEntry {
 
     /// - Parameter wake: 0: it has no number.
     private static func number(_ wake: UInt64) -> String { wake == 0 ? "" : " \(wake)" }
+
+    private init(progressOf task: String, _ app: AppID, _ progress: TaskProgress) {
+        self.init(
+            .info, .taskProgress, app, [], "background task '\(task)': \(TaskStatus(task, progress).progressText)")
+        event.tasks = [TaskStatus(task, progress)]
+    }
+
+    private init(expiryOf task: String, _ app: AppID, _ cause: TaskExpiry) {
+        let sentence =
+            switch cause {
+            case .stalled: "made no progress (TaskProgressSec=): the background time limits it now"
+            case .limit:
+                "made no progress for longest of too many (ContinuedTasks=): the background time limits it now"
+            case .cancelled: "was cancelled by a user"
+            }
+        self.init(.notice, .tasksExpiring, app, [task], "background task '\(task)' \(sentence)")
+        event.reason = cause.rawValue
+    }
 
     /// How many tasks an entry names: an app may have a thousand.
     private static let namedTasks = 3
@@ -381,6 +403,19 @@ extension TaskStatus {
     fileprivate init(named name: String) {
         self.init()
         self.name = name
+    }
+
+    /// A task with its progress.
+    package init(_ name: String, _ progress: TaskProgress?) {
+        self.init(named: name)
+        setProgress(progress)
+    }
+
+    /// - Parameter progress: `nil`: the app has reported nothing.
+    package mutating func setProgress(_ progress: TaskProgress?) {
+        guard let progress else { return }
+        (done, total) = (progress.done, progress.total)
+        if !progress.title.isEmpty { title = progress.title }
     }
 }
 

@@ -19,6 +19,7 @@ package enum MessageID {
         case .modeEnded: "cfec5b91ac5f4301a66acb9c0cc24b51"
         case .sceneChanged: "5b0e8f7a2c9d4b61a3f4e1c8d7960b52"
         case .tasksExpiring: "e6f951c7a46a4e1286bbc721c626ff9a"
+        case .taskProgress: "5e2c90d7b1a84f36a0c7d4e86b19f3a2"
         case .freezeTakesLong: "d77a7ddf3a7b48aebe516543eda3fe94"
         case .killTakesLong: "89f3ee9cd49d45c3824a40e1face612d"
         case .stoppedItself: "4e3a843b62a84da498444098476ab11f"

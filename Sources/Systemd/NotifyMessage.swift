@@ -22,6 +22,8 @@ package enum NotifyMessage: Equatable, Sendable {
     case background
     case beginTask(String)
     case endTask(String)
+    /// How far a task is. `title`: empty: it stays the same.
+    case taskProgress(String, done: UInt64, total: UInt64, title: String)
     /// A background mode, by its name.
     case beginMode(String)
     case endMode(String)
@@ -71,6 +73,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "WATCHDOG_USEC",
         "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
+        "X_GREENROOM_TASK_PROGRESS", "X_GREENROOM_TASK_TITLE",
         "X_GREENROOM_BEGIN_MODE", "X_GREENROOM_END_MODE", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
         "X_GREENROOM_IDLE", "X_GREENROOM_BEGIN_SCENE", "X_GREENROOM_END_SCENE", "X_GREENROOM_SCENE_ROLE",
         "X_GREENROOM_SNAPSHOT_TYPE",
@@ -150,12 +153,13 @@ private struct NotifyReader {
     private var wakeResult: NotifyMessage.WakeResult?
     private var wakeID: UInt64?
     private var sceneRole: String?
+    private var taskTitle: String?
 
     private static let single: Set<String> = [
         "STATUS", "ERRNO", "MAINPID", "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
         "X_GREENROOM_WAKE_ID",
         "X_GREENROOM_IDLE", "X_GREENROOM_BEGIN_SCENE", "X_GREENROOM_END_SCENE", "X_GREENROOM_SCENE_ROLE",
-        "X_GREENROOM_SNAPSHOT_TYPE",
+        "X_GREENROOM_SNAPSHOT_TYPE", "X_GREENROOM_TASK_PROGRESS", "X_GREENROOM_TASK_TITLE",
     ]
 
     /// The largest number that JSON has exactly. Wakes are counted from 1.
@@ -200,6 +204,8 @@ private struct NotifyReader {
         case "X_GREENROOM_BACKGROUND": readOne(key, value, .background)
         case "X_GREENROOM_BEGIN_TASK": readName(key, value) { .beginTask($0) }
         case "X_GREENROOM_END_TASK": readName(key, value) { .endTask($0) }
+        case "X_GREENROOM_TASK_PROGRESS": readProgress(key, value)
+        case "X_GREENROOM_TASK_TITLE": taskTitle = String(value)
         case "X_GREENROOM_BEGIN_MODE": readName(key, value) { .beginMode($0) }
         case "X_GREENROOM_END_MODE": readName(key, value) { .endMode($0) }
         case "X_GREENROOM_BEGIN_SCENE": readName(key, value) { .beginScene($0) }
@@ -244,6 +250,7 @@ private struct NotifyReader {
         }
         finishWake()
         finishScene()
+        finishProgress()
         if let last = messages.lastIndex(where: { $0 == .ready || $0 == .stopping }) {
             let kept = messages[last]
             messages = messages[..<last].filter { $0 != .ready && $0 != .stopping } + [kept] + messages[(last + 1)...]
@@ -270,6 +277,16 @@ private struct NotifyReader {
             return messages[index] = .beginScene(name, role: sceneRole)
         }
         warn("X_GREENROOM_SCENE_ROLE= needs a valid X_GREENROOM_BEGIN_SCENE=")
+    }
+
+    /// The title of a task may be before or after its progress.
+    private mutating func finishProgress() {
+        guard let taskTitle else { return }
+        for index in messages.indices {
+            guard case .taskProgress(let name, let done, let total, _) = messages[index] else { continue }
+            return messages[index] = .taskProgress(name, done: done, total: total, title: taskTitle)
+        }
+        warn("X_GREENROOM_TASK_TITLE= needs a valid X_GREENROOM_TASK_PROGRESS=")
     }
 
     // MARK: Values
@@ -314,8 +331,7 @@ private struct NotifyReader {
     }
 
     private mutating func number(_ key: String, _ value: Substring, _ range: ClosedRange<UInt64>) -> UInt64? {
-        let isDecimal = !value.isEmpty && value.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
-        guard isDecimal, let number = UInt64(value), range.contains(number) else {
+        guard let number = decimal(value), range.contains(number) else {
             warn("\(key)=\(shown(value)): expected a whole number from \(range.lowerBound) to \(range.upperBound)")
             return nil
         }
@@ -347,6 +363,15 @@ private struct NotifyReader {
         messages.append(make(String(value)))
     }
 
+    /// `DONE/TOTAL NAME`.
+    private mutating func readProgress(_ key: String, _ value: Substring) {
+        let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+        let numbers = parts[0].split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, numbers.count == 2, let done = decimal(numbers[0]), let total = decimal(numbers[1])
+        else { return warn("\(key)=\(shown(value)): expected DONE/TOTAL NAME, such as 40/100 export") }
+        readName(key, parts[1]) { .taskProgress($0, done: done, total: total, title: "") }
+    }
+
     private mutating func readWakeResult(_ key: String, _ value: Substring) {
         guard let result = NotifyMessage.WakeResult(rawValue: String(value)) else {
             warn("\(key)=\(shown(value)): expected new-data, no-data or failed")
@@ -362,6 +387,10 @@ private struct NotifyReader {
             unreported += 1
         }
     }
+}
+
+private func decimal(_ text: Substring) -> UInt64? {
+    !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? UInt64(text) : nil
 }
 
 /// A text for a log line: at most 40 characters, without control characters.

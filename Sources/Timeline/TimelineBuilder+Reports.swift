@@ -28,7 +28,11 @@ extension TimelineBuilder {
         case .taskBegan(let app, let name):
             close(TaskKey(app: app, name: name), "begun again", now)
             openTask(app, name, "\(app): background task '\(name)'", now)
-        case .taskEnded(let app, let name): close(TaskKey(app: app, name: name), "ended", now)
+        case .taskEnded(let app, let name, let isCancelled):
+            close(TaskKey(app: app, name: name), isCancelled ? "ended, cancelled" : "ended", now)
+        case .taskProgressed(let app, let name, let progress):
+            tasks[TaskKey(app: app, name: name)]?.sentence =
+                "\(app): background task '\(name)', \(TaskStatus(name, progress).progressText)"
         case .modeBegan(let app, let mode):
             openTask(app, "mode \(mode.name)", "\(app): mode '\(mode.name)'", now)
         case .modeEnded(let app, let mode): close(TaskKey(app: app, name: "mode \(mode.name)"), "ended", now)
@@ -40,6 +44,7 @@ extension TimelineBuilder {
             for key in tasks.keys where key.app == receipt.app { close(key, "the app ended", now) }
             mark(receipt.app, entry, now)
         case .deadlineDeferred(let app, _, _, _), .taskRefused(let app, _), .tasksExpiring(let app, _),
+            .taskExpires(let app, _, _),
             .freezeTakesLong(let app), .killTakesLong(let app), .stoppedItself(let app, _),
             .wakeCompleted(let app, _, _),
             .relaunchScheduled(let app, _, _), .memoryAwaited(let app, _), .unrequestedTimeUsedUp(let app, _),
@@ -104,6 +109,7 @@ extension Request {
         case .push: "push"
         case .send: "notification"
         case .open: "opening of a URL"
+        case .cancelTask(let name): "cancellation of the task '\(name)'"
         case .scene(let scene, .activate): "activation of the scene '\(scene)'"
         case .scene(let scene, .background): "move of the scene '\(scene)' to the background"
         case .scene(let scene, .close): "closing of the scene '\(scene)'"

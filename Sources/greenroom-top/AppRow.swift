@@ -67,8 +67,14 @@ package struct AppRow: Equatable, Sendable {
         }.joined(separator: ", ")
     }
 
+    /// The line below the row of an app whose tasks report their progress (L21): `export 40% of 'Exporting video'`.
+    package var progress: String? {
+        let tasks = status.tasks.filter { $0.done != nil }.map { "\($0.name) \($0.progressText)" }
+        return tasks.isEmpty ? nil : tasks.joined(separator: ", ")
+    }
+
     /// How many lines of the table the app takes.
-    var lines: Int { status.scenes.count > 1 ? 2 : 1 }
+    var lines: Int { 1 + (status.scenes.count > 1 ? 1 : 0) + (status.tasks.contains { $0.done != nil } ? 1 : 0) }
 
     // MARK: What it waits for
 

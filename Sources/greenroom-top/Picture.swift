@@ -87,6 +87,7 @@ package struct Picture: Equatable, Sendable {
             }
             lines.append(line)
             if let scenes = app.scenes { lines.append(Line("  " + scenes, .faint, columns: columns)) }
+            if let progress = app.progress { lines.append(Line("  " + progress, .faint, columns: columns)) }
         }
         if ids.isEmpty, let sentence = emptySentence(state) { lines.append(Line(sentence, .faint, columns: columns)) }
     }

@@ -16,7 +16,7 @@ enum Help {
             Query:
             \(lines([.list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .snapshot, .receipts, .receipt, .log, .watch, .top, .plot, .replay, .savings]))
             Control:
-            \(lines([.switchApps, .launch, .activate, .background, .close, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
+            \(lines([.switchApps, .launch, .activate, .background, .close, .cancelTask, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Programs without a manifest:
             \(lines([.run, .mcpConfig]))
             Instances of templates (worker@.app):
@@ -51,8 +51,8 @@ enum Help {
         case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .log, .watch,
             .top:
             queryDetails(verb)
-        case .launch, .activate, .background, .close, .interrupt, .resume, .terminate, .restart, .push, .send,
-            .open:
+        case .launch, .activate, .background, .close, .cancelTask, .interrupt, .resume, .terminate, .restart, .push,
+            .send, .open:
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
         case .certify: certifyDetails
@@ -311,6 +311,14 @@ enum Help {
             background time has expired.
             """
         case .close: closeDetails
+        case .cancelTask:
+            """
+              --no-block              Do not wait for the result; a refusal is still reported
+
+            TASK is the name that 'status' shows; all tasks of this name are cancelled. The app is notified, and in the background
+            it has the rest of its background time to end the task, 5s at least; then it is killed (0x2182bad2). In the
+            foreground it may ignore it.
+            """
         case .interrupt:
             """
               --while-connected       Do not exit; the interruption ends with this program (Ctrl-C)

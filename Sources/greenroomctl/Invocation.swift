@@ -134,6 +134,7 @@ package struct Invocation: Equatable, Sendable {
         case .verify, .mcpConfig: "FILE"
         case .initialize: operands.isEmpty ? "NAME" : "COMMAND"
         case .send where operands.count == 1: "KIND"
+        case .cancelTask where operands.count == 1: "TASK"
         case .open: "URL"
         case .app, .run: "COMMAND"
         default: "APP"

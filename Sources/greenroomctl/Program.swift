@@ -63,7 +63,8 @@ struct Session {
         case .idle: try idle()
         case .listTimers: try listTimers()
         case .cat: try cat()
-        case .launch, .activate, .background, .close, .interrupt, .resume, .terminate, .restart, .push, .send, .open:
+        case .launch, .activate, .background, .close, .cancelTask, .interrupt, .resume, .terminate, .restart, .push,
+            .send, .open:
             try request()
         case .enable: try enable()
         case .disable: try disable()

@@ -124,6 +124,7 @@ extension Session {
             return [call(member + "Scene", .string(scene), isIdempotent: true)]
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .close: return [call("CloseScene", .string(invocation.options[.scene] ?? ""))]
+        case .cancelTask: return [call("CancelTask", operand(1), isIdempotent: true)]
         case .resume: return [call("Resume")]
         case .list, .status, .explain, .show, .isActive, .idle, .listTimers, .cat, .receipts, .receipt, .watch, .top,
             .pressure,

@@ -86,7 +86,8 @@ extension Session {
         if let deadline = app.deadline?.timeLeft { parts.append(deadline) }
         for task in app.tasks.prefix(2) {
             let left = task.remaining.map { " (\(countdown($0)) left)" } ?? ""
-            parts.append("task '\(task.name)'\(left)")
+            let progress = task.progressText.isEmpty ? "" : " \(task.progressText)"
+            parts.append("task '\(task.name)'\(progress)\(left)")
         }
         if app.tasks.count > 2 { parts.append("\(app.tasks.count - 2) more tasks") }
         parts += app.sockets.filter { $0.problem != nil }.map(\.phrase)

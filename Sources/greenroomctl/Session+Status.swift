@@ -87,7 +87,9 @@ extension Session {
         let left = task.remaining.map { ", \(countdown($0)) left" } ?? ""
         let age = task.age.map { ", began \(formattedAge($0))" } ?? ""
         let owner = task.owner.map { ", process \($0)" } ?? ""
-        return "'\(task.name)'\(left)\(age)\(owner)"
+        let progress = task.progressText.isEmpty ? "" : ": " + task.progressText
+        let state = task.isCancelled == true ? ", cancelled" : task.isContinued == true ? ", continued" : ""
+        return "'\(task.name)'\(progress)\(state)\(left)\(age)\(owner)"
     }
 }
 

@@ -77,7 +77,9 @@ extension Session {
     }
 
     private func isShown(_ event: LifecycleEvent) -> Bool {
-        if event.priority == Self.debug, !invocation.has(.verbose) { return false }
+        // Ten in a second for each task.
+        let isFrequent = event.priority == Self.debug || event.kind == LifecycleEvent.Kind.taskProgress.rawValue
+        if isFrequent, !invocation.has(.verbose) { return false }
         return apps.isEmpty || event.app.map { id in apps.contains { isMatch(id, $0) } } ?? false
     }
 

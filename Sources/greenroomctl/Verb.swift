@@ -7,7 +7,9 @@ package enum Verb: String, CaseIterable, Sendable {
     case cat, snapshot, receipts, receipt, log, watch, top
     /// `switch`, which is no name for a case.
     case switchApps = "switch"
-    case launch, activate, background, close, interrupt, resume, terminate, restart, push, send, open
+    case launch, activate, background, close
+    case cancelTask = "cancel-task"
+    case interrupt, resume, terminate, restart, push, send, open
     case run
     case mcpConfig = "mcp-config"
     case enable, disable
@@ -37,6 +39,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .activate, .background: "APP… [--scene ID] [--no-block]"
         case .resume: "APP… [--no-block]"
         case .close: "APP --scene ID [--no-block]"
+        case .cancelTask: "APP TASK [--no-block]"
         case .interrupt: "APP… [--while-connected] [--no-block]"
         case .terminate: "APP… [--remove] [--no-block]"
         case .restart: "APP… [--background] [-E NAME[=VALUE]]…"
@@ -73,6 +76,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .edit, .snapshot: "APP"
         case .close: "APP --scene ID"
+        case .cancelTask: "APP TASK"
         case .push: "APP [PAYLOAD]"
         case .certify: "APP|-- COMMAND…"
         case .send: "APP KIND [PAYLOAD]"
@@ -95,6 +99,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .disable, .verify:
             1...Int.max
         case .push: 1...2
+        case .cancelTask: 2...2
         case .send: 2...3
         case .initialize: 2...Int.max
         case .open: 1...2
@@ -109,7 +114,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .activate, .background,
             .interrupt, .resume, .terminate, .restart, .enable, .disable, .plot, .savings:
             Int.max
-        case .push, .send, .open, .snapshot, .initialize, .edit, .certify, .close: 1
+        case .push, .send, .open, .snapshot, .initialize, .edit, .certify, .close, .cancelTask: 1
         case .receipt, .pressure, .verify, .reload, .reexec, .doctor, .app, .run, .mcpConfig, .help, .top, .replay,
             .switchApps:
             0
@@ -136,6 +141,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .activate: "Bring apps to the foreground"
         case .background: "Move apps to the background"
         case .close: "Close a scene of an app: its state and its snapshot are removed"
+        case .cancelTask: "Cancel a background task of an app: it is told to end now"
         case .interrupt: "Begin an interruption: the apps become inactive"
         case .resume: "End an interruption"
         case .terminate: "Terminate apps; with --remove, kill them at once"
@@ -302,7 +308,11 @@ package enum Option: String, CaseIterable, Sendable {
         case .scene: [.activate, .background, .close, .snapshot]
         case .sort: [.list, .top]
         case .interval, .batch, .count: [.top]
-        case .noBlock: [.launch, .activate, .background, .close, .interrupt, .resume, .terminate, .push, .send, .open]
+        case .noBlock:
+            [
+                .launch, .activate, .background, .close, .cancelTask, .interrupt, .resume, .terminate, .push, .send,
+                .open,
+            ]
         }
     }
 }

@@ -21,10 +21,13 @@ struct AppCommandTests {
         var events: [(kind: String, details: [(String, Variant)])] = []
         private var serial: UInt64 = 1
         /// The answers of methods, and the error of those that have none.
-        var answers: [String: [Variant]] = ["Attach": [], "Ready": [], "Answer": [], "EndTask": []]
+        var answers: [String: [Variant]] = [
+            "Attach": [], "Ready": [], "Answer": [], "EndTask": [], "SetTaskProgress": [],
+        ]
 
         private static let methods: [(name: String, input: String, output: String)] = [
             ("Attach", "a{sv}", "a{sv}"), ("Ready", "", ""), ("Answer", "ta{sv}", ""), ("BeginTask", "ss", "t"),
+            ("SetTaskProgress", "stts", ""),
             ("EndTask", "s", ""), ("RemainingTime", "", "t"), ("SetStatus", "s", ""), ("SetStateSummary", "s", ""),
         ]
 
@@ -106,6 +109,12 @@ struct AppCommandTests {
             (["app", "answer", "first"], "app answer: invalid serial 'first'; expected a number"),
             (["app", "answer", "1", "--result", "new"], "--result: invalid value 'new'"),
             (["app", "task", "copy"], "app task: missing argument NAME -- COMMAND…"),
+            (["app", "progress", "copy", "1"], "app progress: missing argument NAME, DONE or TOTAL"),
+            (
+                ["app", "progress", "copy", "2", "1"],
+                "app progress: invalid progress '2 1'; expected DONE and TOTAL from 0 to 9007199254740992, DONE not above "
+            ),
+            (["cancel-task", "mail"], "cancel-task: missing argument TASK"),
             (["app", "remaining", "now"], "app remaining: unexpected argument 'now'"),
             (["app", "snapshot", "-", "a b"], "app snapshot: invalid type 'a b'; expected a media type such as"),
             (["app", "idle", "maybe"], "app idle: invalid value 'maybe'; expected yes or no"),
@@ -210,6 +219,11 @@ struct AppCommandTests {
         let refused = try fake.run("status", "busy")
         #expect(refused.status == 1 && refused.errors == "greenroomctl: There is no time.\n")
         #expect(fake.call("SetStatus") == [.string("busy")])
+        #expect(try fake.run("progress", "copy", "1", "3", "Copying").status == 0)
+        #expect(
+            fake.call("SetTaskProgress") == [.string("copy"), .uint64(1), .uint64(3), .string("Copying")])
+        #expect(try fake.run("progress", "copy", "2", "0").status == 0)
+        #expect(fake.call("SetTaskProgress") == [.string("copy"), .uint64(2), .uint64(0), .string("")])
         let path = fake.folder.path + "/notify"
         let socket = try DatagramSocket(at: path)
         #expect(try fake.run("idle", "yes", environment: ["NOTIFY_SOCKET=\(path)"]).status == 0)

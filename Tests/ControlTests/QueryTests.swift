@@ -74,6 +74,28 @@ struct QueryTests {
                 """)
     }
 
+    @Test("status shows the progress of a task, and escapes its title (L21)")
+    func progress() throws {
+        let daemon = try FakeDaemon()
+        var app = Records.photos
+        app.tasks = [
+            Records.make(TaskStatus()) {
+                ($0.name, $0.done, $0.total, $0.title) = ("export", 2, 5, "Clip\u{1B}[2J")
+                $0.isContinued = true
+            },
+            Records.make(TaskStatus()) {
+                ($0.name, $0.done, $0.total) = ("sync", 7, 0)
+                $0.isCancelled = true
+            },
+        ]
+        daemon.answer("Status", app)
+        #expect(
+            try daemon.run("status", "photos").output.contains(
+                "Tasks: 'export': 40% of 'Clip\\x1b[2J', continued\n             'sync': 7 done, cancelled\n"))
+        daemon.answer("List", [app])
+        #expect(try daemon.run("list").output.contains("task 'export' 40% of 'Clip\\x1b[2J'"))
+    }
+
     @Test("status shows the background time that no user asked for, with its limit (L53)")
     func backgroundTime() throws {
         let daemon = try FakeDaemon()

@@ -23,6 +23,7 @@ final class EventList: EventSink {
     func batch(_ body: () -> Void) { body() }
     func isEntering(_ run: RunID) -> Bool { false }
     func isLaunching(_ run: RunID) -> Bool { false }
+    func isTaskOpen(_ name: String, of run: RunID) -> Bool { false }
     func view(of app: AppID) -> AppView? { nil }
     func timerState(of app: AppID) -> TimerState? { nil }
 }

@@ -71,6 +71,27 @@ struct LogEntryTests {
         Sentence(
             .taskEnded(web, name: "upload"), .info, "web: background task ended: 'upload'", "GREENROOM_TASK=upload"),
         Sentence(
+            .taskEnded(web, name: "upload", isCancelled: true), .info,
+            "web: background task ended: 'upload' (cancelled)", "GREENROOM_REASON=cancelled", "GREENROOM_TASK=upload"),
+        Sentence(
+            .taskProgressed(web, name: "upload", TaskProgress(done: 1, total: 3, title: "Sending")!), .info,
+            "web: background task 'upload': 33% of 'Sending'", "GREENROOM_TASK=upload"),
+        Sentence(
+            .taskProgressed(web, name: "upload", TaskProgress(done: 7, total: 0)!), .info,
+            "web: background task 'upload': 7 done", "GREENROOM_TASK=upload"),
+        Sentence(
+            .taskExpires(web, name: "upload", .stalled), .notice,
+            "web: background task 'upload' made no progress (TaskProgressSec=): the background time limits it now",
+            "GREENROOM_REASON=stalled", "GREENROOM_TASK=upload"),
+        Sentence(
+            .taskExpires(web, name: "upload", .limit), .notice,
+            "web: background task 'upload' made no progress for longest of too many (ContinuedTasks=): "
+                + "the background time limits it now", "GREENROOM_REASON=limit", "GREENROOM_TASK=upload"),
+        Sentence(
+            .taskExpires(web, name: "upload", .cancelled), .notice,
+            "web: background task 'upload' was cancelled by a user", "GREENROOM_REASON=cancelled",
+            "GREENROOM_TASK=upload"),
+        Sentence(
             .taskRefused(web, name: "upload"), .notice,
             "web: background task refused: 'upload': no background time is left, or the app is about to end",
             "GREENROOM_TASK=upload"),

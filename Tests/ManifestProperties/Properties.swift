@@ -64,6 +64,7 @@ struct Checker {
         check(diagnostics, of: sources, isInvalid: configuration == nil)
         guard let configuration else { return }
         hold(configuration.policy.foregroundLimit > 0, "ForegroundLimit= is above 0")
+        hold(0...1000 ~= configuration.policy.continuedTasks ?? 0, "ContinuedTasks= is from 0 to 1000")
         hold(configuration.policy.budget != 0, "Budget= is not 0")
         for (_, threshold) in configuration.pressureThresholds {
             hold((1...99).contains(threshold.percent), "\(threshold) is between 1 and 99 percent")
@@ -156,7 +157,8 @@ struct Checker {
         for time in [
             policy.launchDeadline, policy.backgroundDeadline, policy.terminateDeadline, policy.extendedDeadlineMax,
             policy.backgroundTime, policy.backgroundTimePerHour, policy.expirationNotice, policy.suspendDelay,
-            policy.connectionWait, policy.unloadAfter, policy.watchdog, policy.idleTime, policy.requestTime,
+            policy.connectionWait, policy.taskProgressTime, policy.unloadAfter, policy.watchdog, policy.idleTime,
+            policy.requestTime,
             policy.pulseTime, policy.wakeThreshold.time, policy.backgroundCPUTime,
         ] {
             hold(time ?? .zero >= .zero && time ?? .zero <= .seconds(3_155_760_000), "a time span is at most 100 years")

@@ -89,7 +89,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         ("LaunchDeadline", policy.launchDeadline), ("BackgroundDeadline", policy.backgroundDeadline),
         ("TerminateDeadline", policy.terminateDeadline), ("ExtendedDeadlineMax", policy.extendedDeadlineMax),
         ("BackgroundTime", policy.backgroundTime), ("BackgroundTimePerHour", policy.backgroundTimePerHour),
-        ("ExpirationNotice", policy.expirationNotice),
+        ("TaskProgress", policy.taskProgressTime), ("ExpirationNotice", policy.expirationNotice),
         ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog), ("Idle", policy.idleTime),
         ("Request", policy.requestTime), ("Pulse", policy.pulseTime), ("BackgroundCPU", policy.backgroundCPUTime),
         ("UnloadAfter", policy.unloadAfter),

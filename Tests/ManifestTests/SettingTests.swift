@@ -10,7 +10,7 @@ struct SettingTests {
         let policy = try accepted(
             "Lifecycle", "LaunchDeadlineSec=1", "BackgroundDeadlineSec=2s", "TerminateDeadlineSec=3000ms",
             "ExtendedDeadlineMaxSec=4", "BackgroundTimeSec=1min", "ExpirationNoticeSec=6", "SuspendDelaySec=7",
-            "WatchdogSec=8", "BackgroundTimePerHourSec=9min"
+            "WatchdogSec=8", "BackgroundTimePerHourSec=9min", "TaskProgressSec=10"
         ).policy
         #expect(policy.launchDeadline == .seconds(1))
         #expect(policy.backgroundDeadline == .seconds(2))
@@ -21,6 +21,7 @@ struct SettingTests {
         #expect(policy.suspendDelay == .seconds(7))
         #expect(policy.watchdog == .seconds(8))
         #expect(policy.backgroundTimePerHour == .seconds(540))
+        #expect(policy.taskProgressTime == .seconds(10))
     }
 
     @Test("infinity is valid for all time spans but ExpirationNoticeSec=; as SuspendDelaySec= it is the longest one")
@@ -29,7 +30,7 @@ struct SettingTests {
             "Lifecycle", "LaunchDeadlineSec=infinity", "BackgroundDeadlineSec=infinity",
             "TerminateDeadlineSec=infinity",
             "ExtendedDeadlineMaxSec=infinity", "BackgroundTimeSec=infinity", "BackgroundTimePerHourSec=infinity",
-            "WatchdogSec=1", "WatchdogSec=infinity"
+            "WatchdogSec=1", "WatchdogSec=infinity", "TaskProgressSec=infinity"
         ).policy
         #expect(policy.launchDeadline == nil)
         #expect(policy.backgroundDeadline == nil)
@@ -37,6 +38,7 @@ struct SettingTests {
         #expect(policy.extendedDeadlineMax == nil)
         #expect(policy.backgroundTime == nil)
         #expect(policy.backgroundTimePerHour == nil)
+        #expect(policy.taskProgressTime == nil)
         #expect(policy.watchdog == nil)
         try expectRefused("Lifecycle", "ExpirationNoticeSec", "infinity")
         #expect(try accepted("Lifecycle", "SuspendDelaySec=infinity").policy.suspendDelay == longestTimeSpan)
@@ -47,6 +49,7 @@ struct SettingTests {
         arguments: [
             "LaunchDeadlineSec", "BackgroundDeadlineSec", "TerminateDeadlineSec", "ExtendedDeadlineMaxSec",
             "BackgroundTimeSec", "BackgroundTimePerHourSec", "ExpirationNoticeSec", "SuspendDelaySec", "WatchdogSec",
+            "TaskProgressSec",
         ])
     func badTimes(_ key: String) throws {
         for value in ["soon", "-1", "5 parsecs", "1.2.3", "200y"] {
@@ -252,6 +255,15 @@ struct ConfigurationTests {
         #expect(ManagerConfiguration().policy(processors: 8).launchesAtOnce == 8)
     }
 
+    @Test("ContinuedTasks= is a number or infinity; the default is 4 (L21)")
+    func continuedTasks() throws {
+        let limits: [(String, Int?)] = [("0", 0), ("9", 9), ("infinity", nil), ("", 4)]
+        for (value, limit) in limits {
+            let found = try #require(readConfiguration("[Manager]\nContinuedTasks=\(value)\n").configuration)
+            #expect(found.policy.continuedTasks == limit)
+        }
+    }
+
     @Test("infinity and off disable the budget and the pressure thresholds")
     func off() throws {
         let found = try #require(
@@ -274,6 +286,7 @@ struct ConfigurationTests {
         "an invalid value is an error at its location",
         arguments: [
             ("Manager", "ForegroundLimit", ["0", "1001", "-1", "none", "1.5"]),
+            ("Manager", "ContinuedTasks", ["1001", "-1", "none"]),
             ("Manager", "LaunchesAtOnce", ["0", "1001", "-1", "none", "processors"]),
             ("Manager", "DefaultHandlers", ["mail", "mailto", ":mail", "mailto:", "mailto:a/b", "1:mail"]),
             ("Manager", "Dialer", ["a/b", ".hidden"]), ("Manager", "Interruptions", ["alerts"]),

@@ -103,6 +103,9 @@ extension MutantCase {
         .policies("halves the background budget", .budgetIsKept) {
             $0.backgroundTime = $0.backgroundTime.map { $0 / 2 }
         },
+        .policies("continues tasks that do not advance", .budgetIsKept) {
+            if $0.taskProgressTime != .zero { $0.taskProgressTime = .seconds(1000) }
+        },
         .without("does not send tasksExpiring", .budgetIsKept) {
             if case .notify(_, .tasksExpiring) = $0 { true } else { false }
         },

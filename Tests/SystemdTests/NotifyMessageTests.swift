@@ -87,6 +87,27 @@ struct NotifyMessageTests {
         Row(
             "X_GREENROOM_END_TASK=a\tb", [],
             "X_GREENROOM_END_TASK=a\u{FFFD}b: expected a name of 1 to 128 bytes without control characters."),
+        Row(
+            "X_GREENROOM_TASK_TITLE=Export größer\nX_GREENROOM_TASK_PROGRESS=40/100 my export",
+            [.taskProgress("my export", done: 40, total: 100, title: "Export größer")]),
+        Row("X_GREENROOM_TASK_PROGRESS=7/0 export", [.taskProgress("export", done: 7, total: 0, title: "")]),
+        Row(
+            "X_GREENROOM_TASK_PROGRESS=1/2 a\nX_GREENROOM_TASK_PROGRESS=1/2 b",
+            [.taskProgress("a", done: 1, total: 2, title: "")],
+            "X_GREENROOM_TASK_PROGRESS= is assigned twice; the first assignment counts."),
+        Row(
+            "X_GREENROOM_TASK_PROGRESS=-1/2 a", [],
+            "X_GREENROOM_TASK_PROGRESS=-1/2 a: expected DONE/TOTAL NAME, such as 40/100 export."),
+        Row(
+            "X_GREENROOM_TASK_PROGRESS=", [],
+            "X_GREENROOM_TASK_PROGRESS=: expected DONE/TOTAL NAME, such as 40/100 export."),
+        Row(
+            "X_GREENROOM_TASK_PROGRESS=1/99999999999999999999 a", [],
+            "X_GREENROOM_TASK_PROGRESS=1/99999999999999999999 a: expected DONE/TOTAL NAME, such as 40/100 export."),
+        Row(
+            "X_GREENROOM_TASK_PROGRESS=1/2 ", [],
+            "X_GREENROOM_TASK_PROGRESS=: expected a name of 1 to 128 bytes without control characters."),
+        Row("X_GREENROOM_TASK_TITLE=a", [], "X_GREENROOM_TASK_TITLE= needs a valid X_GREENROOM_TASK_PROGRESS=."),
         Row("X_GREENROOM_WAKE_DONE=new-data", [.wakeDone(.newData)]),
         Row("X_GREENROOM_WAKE_DONE=no-data", [.wakeDone(.noData)]),
         Row("X_GREENROOM_WAKE_DONE=failed", [.wakeDone(.failed)]),

@@ -92,6 +92,15 @@ struct PictureTests {
                 == "photos   background     4712  300.0M    5.0M   150    12     2      28s task upload, task sync")
     }
 
+    @Test("below an app whose tasks report their progress a line has it (L21)")
+    func progress() {
+        var task = TaskStatus()
+        (task.name, task.done, task.total, task.title) = ("export", 2, 5, "Exporting")
+        let editor = Apps.app("editor", "background") { $0.tasks = [task] }
+        let state = Apps.state([editor, Apps.web])
+        #expect(Apps.texts(state, 24, 80).dropFirst(4).first == "  export 40% of 'Exporting'")
+    }
+
     @Test("below an app with several scenes a line has their states, the one activated last first (L34)")
     func scenes() {
         let editor = Apps.app("editor", "active") {

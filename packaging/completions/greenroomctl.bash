@@ -126,7 +126,7 @@ _greenroomctl() {
         app) words+=' --after --timeout --answer --result' ;;
         esac
     else
-        local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background close interrupt
+        local verbs='list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background close cancel-task interrupt
             resume terminate restart push send open run mcp-config enable disable pressure init certify edit verify reload reexec doctor app help'
         case $verb in
         '') words=$verbs ;;
@@ -136,7 +136,7 @@ _greenroomctl() {
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;
         resume) words=$(__greenroomctl_query inactive list) ;;
         terminate) words=$(__greenroomctl_query '[!n]*' list) ;;
-        push | open | edit | snapshot | certify | close) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
+        push | open | edit | snapshot | certify | close | cancel-task) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
         send)
             case $operands in
             0) words=$(__greenroomctl_query '' list) ;;
@@ -151,7 +151,7 @@ _greenroomctl() {
         help) words=$verbs ;;
         app)
             case $operands:$first in
-            0:*) words='events wait answer task mode scene remaining save restore snapshot status summary idle launch' ;;
+            0:*) words='events wait answer task progress mode scene remaining save restore snapshot status summary idle launch' ;;
             *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume scene takeSnapshot takeSceneSnapshot didDiscardScenes withdraw' ;;
             1:idle | 2:mode) words='yes no' ;;
             2:scene) words='window external panel no' ;;

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background close interrupt resume \
+set -l verbs list status explain show is-active idle list-timers cat snapshot receipts receipt log watch top plot replay savings switch launch activate background close cancel-task interrupt resume \
     terminate restart push send open run mcp-config enable disable pressure init certify edit verify reload reexec doctor app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -63,6 +63,7 @@ complete -c greenroomctl -n $none -a background -d 'Move an app to the backgroun
 complete -c greenroomctl -n $none -a interrupt -d 'Begin an interruption'
 complete -c greenroomctl -n $none -a resume -d 'End an interruption'
 complete -c greenroomctl -n $none -a close -d 'Close a scene of an app'
+complete -c greenroomctl -n $none -a cancel-task -d 'Cancel a background task of an app'
 complete -c greenroomctl -n $none -a terminate -d 'Terminate an app'
 complete -c greenroomctl -n $none -a restart -d 'Terminate apps, then launch them again'
 complete -c greenroomctl -n $none -a push -d 'Send a push notification'
@@ -81,7 +82,7 @@ complete -c greenroomctl -n $none -a doctor -d 'Show what the machine lacks'
 complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle list-timers cat snapshot receipts log watch plot savings launch restart close push send open enable disable edit certify' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status explain show is-active idle list-timers cat snapshot receipts log watch plot savings launch restart close cancel-task push send open enable disable edit certify' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -90,8 +91,8 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from resume' -a '(__greenroo
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -a '(__greenroomctl_apps "[^n]\S*")'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipt' -a '(__greenroomctl_receipts)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
-complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task mode scene remaining save restore snapshot status summary idle launch' \
-    -a 'events wait answer task mode scene remaining save restore snapshot status summary idle launch'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task progress mode scene remaining save restore snapshot status summary idle launch' \
+    -a 'events wait answer task progress mode scene remaining save restore snapshot status summary idle launch'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from events wait' \
     -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot didDiscardScenes withdraw'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore snapshot task' -F
@@ -152,7 +153,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from plot' -l perfetto -d 'A
 complete -c greenroomctl -n '__fish_seen_subcommand_from plot savings' -l file -rF -d 'A file of the recording, or a folder of them'
 complete -c greenroomctl -n '__fish_seen_subcommand_from replay' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from replay' -l jetsam-order -x -a 'largest lru balanced' -d 'The other order'
-complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background close interrupt resume terminate push send open' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background close cancel-task interrupt resume terminate push send open' \
     -l no-block -d 'Do not wait for the result'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property -x -d 'Show only this property' \
     -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes lastInput

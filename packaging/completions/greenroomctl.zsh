@@ -74,6 +74,7 @@ _greenroomctl() {
         'interrupt:begin an interruption'
         'resume:end an interruption'
         'close:close a scene of an app'
+        'cancel-task:cancel a background task of an app'
         'terminate:terminate an app'
         'restart:terminate apps, then launch them again'
         'push:send a push notification'
@@ -154,6 +155,7 @@ _greenroomctl() {
         activate) _arguments $common $block '--scene=[move this scene alone]:scene' '*:app:_greenroomctl_not_active' ;;
         background) _arguments $common $block '--scene=[move this scene alone]:scene' '*:app:_greenroomctl_foreground' ;;
         close) _arguments $common $block '--scene=[this scene]:scene' '1:app:_greenroomctl_apps' ;;
+        cancel-task) _arguments $common $block '1:app:_greenroomctl_apps' '2:task' ;;
         resume) _arguments $common $block '*:app:_greenroomctl_inactive' ;;
         terminate)
             _arguments $common $block '--remove[kill at once, drop the restoration state]' '*:app:_greenroomctl_running'
@@ -173,7 +175,7 @@ _greenroomctl() {
             _arguments $common '--after=[the last event that was handled]:serial' '--timeout=[give up after this time]:time' \
                 '--answer=[answer this event once the task is open]:serial' \
                 '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
-                '1:command:(events wait answer task mode scene remaining save restore snapshot status summary idle launch)' \
+                '1:command:(events wait answer task progress mode scene remaining save restore snapshot status summary idle launch)' \
                 '*:argument:{ case $line[1] in
                     events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume takeSnapshot takeSceneSnapshot didDiscardScenes withdraw ;;
                     idle) compadd yes no ;;

@@ -188,6 +188,21 @@ extension ConnectionTransport {
         call.reply()
     }
 
+    /// By name, which other processes of the app know, too.
+    func setTaskProgress(_ call: MethodCall) throws(BusError) {
+        let (name, title) = (call.arguments[0].stringValue ?? "", call.arguments[3].stringValue ?? "")
+        let (done, total) = (call.arguments[1].uintValue ?? 0, call.arguments[2].uintValue ?? 0)
+        guard let progress = TaskProgress(done: done, total: total, title: title) else {
+            throw refuse(.invalidArgument, call, "\(done) of \(total) was reported; expected \(TaskProgress.rule)")
+        }
+        // One that has just begun may not have reached the core.
+        guard tasks.values.contains(name) || context.events.isTaskOpen(name, of: run.id) else {
+            throw refuse(.notOpen, call, "no task '\(name.printable(upTo: NotifyDatagram.maximumTaskName))' is open")
+        }
+        run.send(.taskProgressed(name: name, progress))
+        call.reply()
+    }
+
     private func removeTask(_ token: String) {
         tasks[token] = nil
         context.logbook.removeRecord(ConnectionRecords.task(run.id, token))

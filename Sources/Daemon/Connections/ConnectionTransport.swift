@@ -195,8 +195,9 @@ final class ConnectionTransport {
             event.until = view?.deadline.map { now + $0.remaining }
             event.reason = view?.terminationReason?.rawValue ?? ""
         case .tasksExpiring:
-            event.until = view?.backgroundTimeRemaining.map { now + $0 }
-            event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
+            let expiring = view?.tasks.filter(\.isExpiring) ?? []
+            event.until = expiring.compactMap(\.remaining).min().map { now + $0 }
+            event.names = Array(expiring.map(\.name).prefix(AppEvent.maximumNames))
         case .openURL: event.scene = view?.mostActiveScene?.id.name ?? ""
         case .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .push, .wake, .notification,
             .withdraw, .willSuspend, .didResume, .scene, .didDiscardScenes, .takeSnapshot, .takeSceneSnapshot:

@@ -51,6 +51,9 @@ struct SelfInterface {
                 (own, call) throws(BusError) in try own.beginTask(call)
             },
             method("EndTask", in: "s", ["token"]) { (own, call) throws(BusError) in try own.endTask(call) },
+            method("SetTaskProgress", in: "stts", ["name", "done", "total", "title"]) { (own, call) throws(BusError) in
+                try own.setTaskProgress(call)
+            },
             method("BeginMode", in: "s", ["mode"]) { (own, call) throws(BusError) in try own.beginMode(call) },
             method("EndMode", in: "s", ["mode"]) { (own, call) throws(BusError) in try own.endMode(call) },
             method("BeginScene", in: "ss", ["scene", "role"]) { (own, call) throws(BusError) in try own.beginScene(call)

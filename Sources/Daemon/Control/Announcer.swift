@@ -18,6 +18,8 @@ final class Announcer {
         var isForeground: Bool
         /// Of an app that has more than the scene `main`.
         var scenes: [SceneStatus] = []
+        /// The open tasks that have reported their progress, the first ones.
+        var tasks: [TaskStatus] = []
         var lastReceipt: UInt64
         /// The error in the manifest that disables the app; `nil`: there is none.
         var loadError: String?
@@ -67,6 +69,7 @@ final class Announcer {
     func record(_ report: Report) {
         switch report {
         case .stateChanged(let id, from: _, to: _, reason: _), .sceneChanged(let id, _, from: _, to: _): record(id)
+        case .taskProgressed(let id, _, _), .taskExpires(let id, _, _), .taskEnded(let id, _, _): record(id)
         case .ended(let receipt): record(receipt.app)
         case .memoryLevelChanged: schedule()
         default: break
@@ -226,6 +229,7 @@ extension Announcer.Properties {
             Property(name: "NoticeStyle", value: .string(presentation.notices.rawValue)),
             Property(name: "WindowAppID", value: .string(windowAppID)),
             Property(name: "Scenes", value: scenes.variant),
+            Property(name: "Tasks", value: tasks.variant),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
             Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
             Property(name: "LoadError", value: .string(loadError ?? "")),
@@ -248,9 +252,22 @@ extension ControlService {
         }
         return Announcer.Properties(
             name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
-            scenes: scenes(id, view),
+            scenes: scenes(id, view), tasks: tasks(view),
             lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id, view),
             presentation: presentation(of: id, view.state.sceneState), windowAppID: window)
+    }
+
+    /// How many tasks the property `Tasks` has.
+    private static let announcedTasks = 16
+
+    /// Without times, which would change all the time.
+    private func tasks(_ view: AppView) -> [TaskStatus] {
+        view.tasks.lazy.filter { $0.progress != nil }.prefix(Self.announcedTasks).map { task in
+            var status = TaskStatus(task.name, task.progress)
+            if task.isContinued { status.isContinued = true }
+            if task.isCancelled { status.isCancelled = true }
+            return status
+        }
     }
 
     /// The users whose settings are to be reported (`ReportSettings`).
@@ -264,7 +281,7 @@ extension ControlService {
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
         "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "Orientation",
-        "NoticeStyle", "WindowAppID", "Scenes",
+        "NoticeStyle", "WindowAppID", "Scenes", "Tasks",
         "LastReceipt", "MemoryBytes", "Launches", "LoadState",
         "LoadError", "SnapshotTime",
     ]

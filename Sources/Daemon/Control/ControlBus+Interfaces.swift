@@ -106,6 +106,9 @@ extension ControlBus {
                 [unowned self] call in self.sendNotification(call)
             },
             openMethod(),
+            BusMethod("CancelTask", in: "ss", out: "a{sv}", arguments: ["app", "task"], results: ["result"]) {
+                [unowned self] call in self.cancelTask(call, call.text(0), call.text(1))
+            },
             // `ModeReports` decides of which processes a caller may report something.
             BusMethod("ReportModes", in: "a(us)", arguments: ["modes"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.modeReports.report(call) }
@@ -170,12 +173,16 @@ extension ControlBus {
                     [unowned self] call in self.request(call, call.target.id, call.flag(0) ? .remove : .terminate)
                 },
                 openMethodOfApp(),
+                BusMethod("CancelTask", in: "s", out: "a{sv}", arguments: ["task"], results: ["result"]) {
+                    [unowned self] call in self.cancelTask(call, call.target.id, call.text(0))
+                },
             ] + sceneMethodsOfApp() + snapshotMethods(),
             properties: [
                 property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
                 property("Foreground", "b"), property("Visible", "b"), property("ReceivesInput", "b"),
                 property("LaunchState", "s"), property("Orientation", "s"), property("NoticeStyle", "s"),
-                property("WindowAppID", "s"), property("Scenes", "aa{sv}"), property("LastReceipt", "t"),
+                property("WindowAppID", "s"), property("Scenes", "aa{sv}"), property("Tasks", "aa{sv}"),
+                property("LastReceipt", "t"),
                 property("MemoryBytes", "t", .silent),
                 property("Launches", "t", .silent), property("LoadState", "s"), property("LoadError", "s"),
                 property("SnapshotTime", "t"),
@@ -241,6 +248,14 @@ extension ControlBus {
             return invalid(call, "Invalid payload; expected at most \(Notification.maximumPayload) bytes without NUL.")
         }
         request(call, call.text(0), .push(payload: call.text(1)))
+    }
+
+    private func cancelTask(_ call: MethodCall, _ app: String, _ task: String) {
+        guard (1...NotifyDatagram.maximumTaskName).contains(task.utf8.count) else {
+            return invalid(
+                call, "Invalid task name; expected 1 to \(NotifyDatagram.maximumTaskName) bytes.")
+        }
+        request(call, app, .cancelTask(name: task))
     }
 
     private func sendNotification(_ call: MethodCall) {

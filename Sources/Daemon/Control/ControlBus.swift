@@ -249,7 +249,7 @@ extension Request {
         switch self {
         case .launch, .activate, .open: true
         case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send,
-            .scene:
+            .cancelTask, .scene:
             false
         }
     }
@@ -263,6 +263,7 @@ extension MethodCall {
         case "Background": "move '\(app)' to the background"
         case "ActivateScene": "activate the scene of '\(app)'"
         case "BackgroundScene": "move the scene of '\(app)' to the background"
+        case "CancelTask": "cancel the task of '\(app)'"
         case "CloseScene": "close the scene of '\(app)'"
         case "Open": "open a URL in '\(app)'"
         case "Push": "push to '\(app)'"

@@ -2,6 +2,7 @@ import Control
 import LifecycleCore
 import Linux
 import Manifest
+import Reports
 import Systemd
 
 /// Makes the records that bus clients read, and reloads the manifests.
@@ -175,6 +176,8 @@ final class ControlService {
         case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
             .taskBegan, .taskEnded, .taskRefused, .modeBegan, .modeEnded, .sceneChanged, .tasksExpiring,
+            .taskProgressed,
+            .taskExpires,
             .freezeTakesLong,
             .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
@@ -225,6 +228,7 @@ final class ControlService {
             case .notInterrupted: (.notInterrupted, whyNotInterrupted(app))
             case .modeNotDeclared(let mode):
                 (.modeNotDeclared, "its manifest does not declare BackgroundModes=\(mode)")
+            case .noTask(let name): (.notOpen, "no task '\(name)' is open")
             case .noScene(let scene):
                 (
                     .noScene,
@@ -312,6 +316,9 @@ extension TaskStatus {
         remaining = task.remaining
         age = task.age
         owner = task.owner
+        setProgress(task.progress)
+        if task.isContinued { isContinued = true }
+        if task.isCancelled { isCancelled = true }
     }
 }
 

@@ -14,6 +14,8 @@ protocol EventSink: AnyObject {
     func isLaunching(_ run: RunID) -> Bool
     /// An app as the core sees it now; `nil`: it is not known.
     func view(of app: AppID) -> AppView?
+    /// Whether a task of this name is open.
+    func isTaskOpen(_ name: String, of run: RunID) -> Bool
     /// What the timers of an app have done; `nil`: it has none, or they have not begun.
     func timerState(of app: AppID) -> TimerState?
 }
@@ -127,6 +129,8 @@ final class CoreDriver: EventSink {
     /// While events wait the core does not know yet: then it counts as entering.
     func isEntering(_ run: RunID) -> Bool { core.isEntering(run) || !isIdle }
     func isLaunching(_ run: RunID) -> Bool { core.isLaunching(run) || !isIdle }
+    func isTaskOpen(_ name: String, of run: RunID) -> Bool { core.isTaskOpen(name, of: run) }
+
     func view(of app: AppID) -> AppView? { core.view(of: app, at: now) }
     func timerState(of app: AppID) -> TimerState? { core.timerState(of: app) }
 

@@ -42,7 +42,8 @@ extension Report {
     /// The app of a report that the app, or its peers, can cause as often as they like; `nil` for all other reports.
     fileprivate var causingApp: AppID? {
         switch self {
-        case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _),
+        case .taskBegan(let app, _), .taskEnded(let app, _, _), .taskRefused(let app, _),
+            .taskProgressed(let app, _, _),
             .modeBegan(let app, _), .modeEnded(let app, _), .sceneChanged(let app, _, _, _), .stoppedItself(let app, _),
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _), .inputArrived(let app, _),
             .inputNotWatched(let app, _), .locksHeld(let app, _, _), .wouldSuspend(let app),
@@ -51,7 +52,8 @@ extension Report {
             app
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
-            .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled,
+            .ended, .memoryLevelChanged, .tasksExpiring, .taskExpires, .freezeTakesLong, .killTakesLong,
+            .relaunchScheduled,
             .unrequestedTimeUsedUp, .memoryAwaited, .wokenTooOften, .processorUseHigh, .processorThrottled,
             .processorThrottleEnded, .connectionsRejected:
             nil

@@ -139,7 +139,7 @@ extension ControlService {
         switch request {
         case .push, .send: break
         case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate,
-            .remove, .open, .scene:
+            .remove, .open, .cancelTask, .scene:
             return nil
         }
         guard let run = driver.core.run(of: app).flatMap({ context.runs[$0] }), let problem = run.inboxProblem else {

@@ -54,6 +54,7 @@ extension RunController: NotifySocketDelegate {
         case .background: send(.backgroundEntered)
         case .beginTask(let task): send(.taskBegan(name: task, owner: sender))
         case .endTask(let task): send(.taskEnded(name: task))
+        case .taskProgress(let task, let done, let total, let title): progressed(task, done, total, title)
         case .beginMode(let name): if let mode = mode(name, "X_GREENROOM_BEGIN_MODE") { send(.modeBegan(mode)) }
         case .endMode(let name): if let mode = mode(name, "X_GREENROOM_END_MODE") { send(.modeEnded(mode)) }
         case .beginScene(let name, let role): beginScene(name, role)
@@ -71,6 +72,13 @@ extension RunController: NotifySocketDelegate {
         if let mode = BackgroundModes(named: name) { return mode }
         socket.warn("\(key)=\(name): expected one of \(BackgroundModes.assertableNames.joined(separator: ", "))")
         return nil
+    }
+
+    private func progressed(_ task: String, _ done: UInt64, _ total: UInt64, _ title: String) {
+        guard let progress = TaskProgress(done: done, total: total, title: title) else {
+            return socket.warn("X_GREENROOM_TASK_PROGRESS=\(done)/\(total) \(task): expected \(TaskProgress.rule)")
+        }
+        send(.taskProgressed(name: task, progress))
     }
 
     private func beginScene(_ name: String, _ word: String?) {
@@ -105,6 +113,8 @@ extension RunController: NotifySocketDelegate {
         case .sceneNotOpen(let scene):
             socket.warn("X_GREENROOM_END_SCENE=\(scene): the app has no such scene, or no other")
         case .taskNotOpen(let name): socket.warn("X_GREENROOM_END_TASK=\(name): no task of this name is open")
+        case .progressNotOpen(let name):
+            socket.warn("X_GREENROOM_TASK_PROGRESS=: no task '\(name)' is open")
         case .unknownWake(let id): socket.warn("X_GREENROOM_WAKE_ID=\(id): the app had no wake with this number")
         case .onlyRequestsWake: logWarning("it is suspended, and \(manifest.policy.whyOnlyRequestsWake)")
         }

@@ -20,6 +20,12 @@ struct Assertion: Hashable, Sendable {
     var end: Instant?
     /// The app may have ended it while there was no daemon.
     var isDoubtful = false
+    /// A task that began while the app was in the foreground: the user asked for it.
+    var isOfUser = false
+    /// A user has cancelled the task.
+    var isCancelled = false
+    /// What the app has reported of the task; `nil`: nothing.
+    @Rare var progress: OpenProgress? = nil
 
     init(kind: Kind, owner: Owner, began: Instant, end: Instant? = nil) {
         self.kind = kind
@@ -91,6 +97,17 @@ struct AssertionList: Hashable, Sendable {
     }
 
     mutating func removeTasks() { if !all.isEmpty { all.removeAll(where: \.isTask) } }
+
+    /// Removes the tasks that the background time limits.
+    mutating func removeLimitedTasks() { all.removeAll { $0.isTask && !$0.isContinued } }
+
+    /// Changes the oldest task that meets a condition.
+    mutating func updateTask<Result>(
+        where isMeant: (Assertion) -> Bool, _ change: (inout Assertion) -> Result
+    ) -> Result? {
+        guard let index = all.firstIndex(where: { $0.isTask && isMeant($0) }) else { return nil }
+        return change(&all[index])
+    }
 
     /// Changes each task.
     mutating func updateTasks(_ change: (inout Assertion) -> Void) {

@@ -11,6 +11,7 @@ extension LifecycleCore {
         }
         dropInterruptions(index)
         startBudget(index, apps[index].policy.backgroundBudget, now)
+        continueTasks(index, now)
         endIdleHint(index)
         if !hasScenes { askForSnapshot(index, of: .main) }
         notify(index, .didEnterBackground)

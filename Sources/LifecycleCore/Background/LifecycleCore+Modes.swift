@@ -114,6 +114,7 @@ extension LifecycleCore {
         // As when it entered the background (L21).
         case .enteringBackground, .background, .suspending, .waking:
             startBudget(index, apps[index].policy.backgroundBudget, now)
+            renewProgress(index, now)
         case .notRunning, .launching, .foreground, .suspended, .terminating, .ending: break
         }
         assertionEnded(index, now)

@@ -26,6 +26,10 @@ extension LifecycleCore {
         // The manifest declares its modes.
         case .enteringBackground where !stored.run.modes.isEmpty, .background where !stored.run.modes.isEmpty:
             return (false, false)
+        // The user began them.
+        case .enteringBackground where stored.run.assertions.hasContinuedTasks,
+            .background where stored.run.assertions.hasContinuedTasks:
+            return (false, false)
         case .enteringBackground, .background:
             let opensTask = !isUnrequested && stored.run.assertions.hasTasks && !stored.run.assertions.hasWakes
             let isHeld = stored.run.hasLockHold && running.execution.phase == .background
@@ -70,14 +74,14 @@ extension LifecycleCore {
         unrequestedTimeAvailable(index, now).map { .backgroundTimeUsedUp(for: $0 - now) }
     }
 
-    /// An app enters the background and has no time for its tasks: they end, as if they were refused now. It is notified, and
+    /// An app enters the background and has no time for its tasks: they end, except for continued ones, as if they were refused now. It is notified, and
     /// suspended like an app without tasks.
     mutating func endTasksWithoutTime(_ index: AppIndex) {
-        guard self[run: index].assertions.hasTasks else { return }
-        let names = self[run: index].assertions.taskNames
+        guard self[run: index].assertions.hasLimitedTasks else { return }
+        let names = self[run: index].assertions.limitedTaskNames
         report(.tasksExpiring(apps[index].id, names: names))
         notify(index, .tasksExpiring)
-        self[run: index].assertions.removeTasks()
+        self[run: index].assertions.removeLimitedTasks()
         for name in names { report(.taskEnded(apps[index].id, name: name)) }
     }
 

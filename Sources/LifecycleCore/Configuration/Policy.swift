@@ -114,6 +114,8 @@ package struct AppPolicy: Hashable, Sendable {
     package var extendedDeadlineMax: Duration? = .seconds(60)
     /// L21: the app's budget for one stay in the background.
     package var backgroundTime: Duration? = .seconds(30)
+    /// L21: for how long a continued task may make no progress; zero: no task is continued.
+    package var taskProgressTime: Duration? = .seconds(30)
     /// L53: how much background time that no user asked for the app has in any hour.
     package var backgroundTimePerHour: Duration? = .seconds(600)
     /// L22: how long before the end of the budget the expiration handlers are called.
@@ -247,6 +249,8 @@ package struct ManagerPolicy: Hashable, Sendable {
     package var foregroundLimit = 1
     /// L52: how many launches compute at the same time; `nil`: no limit.
     package var launchesAtOnce: Int?
+    /// L21: how many continued tasks of all apps run in the background; `nil`: no limit.
+    package var continuedTasks: Int? = 4
     /// All apps together, in bytes.
     package var budget: UInt64?
     package var jetsamOrder: JetsamOrder = .largest

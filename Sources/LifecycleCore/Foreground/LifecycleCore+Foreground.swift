@@ -39,7 +39,7 @@ extension LifecycleCore {
         self[run: index].traffic.awakeUntil = nil
         // A task that `EXTEND_TIMEOUT_USEC=` opened was for the background only.
         while let task = self[run: index].assertions.removeTask(where: { $0.end != nil }) {
-            report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
+            report(.taskEnded(apps[index].id, name: task.taskName ?? "", isCancelled: task.isCancelled))
         }
         endWakes(index)
     }

@@ -7,6 +7,14 @@ package struct AppView: Hashable, Sendable {
         package var remaining: Duration?
         /// The pid that began it; 0: the daemon began it for `EXTEND_TIMEOUT_USEC=`.
         package var owner: Int32
+        /// What the app has reported of it; `nil`: nothing.
+        package var progress: TaskProgress?
+        /// It runs for as long as it advances (L21).
+        package var isContinued = false
+        /// A user has cancelled it.
+        package var isCancelled = false
+        /// The app was notified that it expires.
+        package var isExpiring = false
     }
     /// An open wake (L26).
     package struct Wake: Hashable, Sendable {

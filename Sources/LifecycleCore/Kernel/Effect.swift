@@ -131,6 +131,8 @@ package enum Answer: Hashable, Sendable {
 package enum AppWarning: Hashable, Sendable {
     /// It ended a task, and none of this name is open.
     case taskNotOpen(name: String)
+    /// It reported the progress of a task, and none of this name is open.
+    case progressNotOpen(name: String)
     /// It began a mode that its manifest does not declare, or that no app asserts, or it ends.
     case modeRefused(BackgroundModes)
     /// It asserts a mode that it does not use, as a service says that would have to know.
@@ -160,6 +162,8 @@ package enum Refusal: Hashable, Sendable {
     case notInterrupted
     /// The manifest does not name the mode.
     case modeNotDeclared(String)
+    /// No task of this name is open.
+    case noTask(String)
     /// The app has no such scene, or does not create one on request (L34).
     case noScene(SceneID)
     /// The app has no such scene that could be closed.
@@ -210,7 +214,8 @@ package enum Report: Hashable, Sendable {
     /// The deadline starts again.
     case deadlineDeferred(AppID, DeadlineKind, DeferralCause, wake: UInt64 = 0)
     case taskBegan(AppID, name: String)
-    case taskEnded(AppID, name: String)
+    /// `isCancelled`: a user had cancelled it.
+    case taskEnded(AppID, name: String, isCancelled: Bool = false)
     case taskRefused(AppID, name: String)
     /// L28: the app begins or ends a mode.
     case modeBegan(AppID, BackgroundModes)
@@ -219,6 +224,10 @@ package enum Report: Hashable, Sendable {
     case sceneChanged(AppID, SceneID, from: SceneState, to: SceneState)
     /// L22.
     case tasksExpiring(AppID, names: [String])
+    /// The app has reported how far a task is (L21). At most once in 100 ms for each task.
+    indirect case taskProgressed(AppID, name: String, TaskProgress)
+    /// A continued task is limited from now on, or a user cancelled a task (L21).
+    case taskExpires(AppID, name: String, TaskExpiry)
     case freezeTakesLong(AppID)
     /// Processes of the app survive SIGKILL.
     case killTakesLong(AppID)

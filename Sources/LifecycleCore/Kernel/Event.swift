@@ -137,6 +137,7 @@ package enum RunEvent: Hashable, Sendable {
     /// `owner`: the pid of the sender.
     case taskBegan(name: String, owner: Int32)
     case taskEnded(name: String)
+    indirect case taskProgressed(name: String, TaskProgress)
     /// The app begins or ends a single mode (L28).
     case modeBegan(BackgroundModes)
     case modeEnded(BackgroundModes)
@@ -204,6 +205,8 @@ package enum Request: Hashable, Sendable {
     case send(Notification)
     /// L8: brings the app to the foreground, or launches it there, and gives it the URL.
     case open(url: String)
+    /// L21: a user wants the tasks of this name to end.
+    case cancelTask(name: String)
     /// L34: of one of its scenes.
     case scene(SceneID, SceneRequest)
 }

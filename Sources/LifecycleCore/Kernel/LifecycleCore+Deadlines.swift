@@ -1,7 +1,8 @@
 /// What is due, and when: derived from what each run does, so that no timer can outlive its purpose.
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
-        case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
+        case deadline, backgroundTime, wake, expirationNotice, taskEnd, taskProgress, suspend, freezeTakesLong,
+            endTakesLong, relaunch
         case startUp, memoryLimit, input, appTimer, work, watchAgain, processor, sockets, unload, hook, timerRetry,
             reclaim
     }
@@ -26,8 +27,8 @@ extension LifecycleCore {
             return hooks.running != nil || hooks.freezeAt != nil
         }
 
-        mutating func consider(_ stored: RunStorage, expirationNotice: Duration) {
-            var hasTasks = false
+        mutating func consider(_ stored: RunStorage, _ policy: AppPolicy) {
+            var hasLimitedTasks = false
             if !stored.run.assertions.isEmpty {
                 // Wakes first: of what is due at the same instant the first one counts.
                 for assertion in stored.run.assertions.all {
@@ -35,15 +36,19 @@ extension LifecycleCore {
                 }
                 for wake in stored.run.assertions.laterWakes { consider(wake.deadline.due, .wake) }
                 for assertion in stored.run.assertions.all where assertion.isTask {
-                    hasTasks = true
                     consider(assertion.end, .taskEnd)
+                    guard assertion.isContinued else {
+                        hasLimitedTasks = true
+                        continue
+                    }
+                    consider(assertion.stalls(stored.run.budget, policy), .taskProgress)
                 }
             }
             guard case .counting(let counting) = stored.run.budget else { return }
             let time = counting.deadline
-            if hasTasks, !counting.isNoticeGiven {
+            if hasLimitedTasks, !counting.isNoticeGiven {
                 // Not before the stay in the background begins, however short the budget is.
-                let notice = time.start + (time.allowed - expirationNotice)
+                let notice = time.start + (time.allowed - policy.expirationNotice)
                 consider(max(time.start, notice), .expirationNotice)
             }
             consider(time.due, .backgroundTime)
@@ -63,7 +68,7 @@ extension LifecycleCore {
             let stored = running.sharedStorage
             switch running.execution {
             case .background(let background):
-                timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
+                timer.consider(stored, apps[index].policy)
                 // What a hook does is not what the app does, and the suspension waits for it.
                 if !timer.considerHooks(stored) {
                     timer.consider(suspensionDue(index, stored, background), .suspend)
@@ -75,7 +80,7 @@ extension LifecycleCore {
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 if stored.run.hasHooks { timer.consider(stored.run.hooks?.running?.due, .hook) }
-                timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
+                timer.consider(stored, apps[index].policy)
                 timer.consider(startUpDue(index, stored), .startUp)
                 if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
             case .suspending(let suspending):
@@ -152,6 +157,7 @@ extension LifecycleCore {
         case .wake: wakeTimeEnded(index, now)
         case .expirationNotice: giveExpirationNotice(index, due: due, now)
         case .taskEnd: endTasksDue(index, now)
+        case .taskProgress: progressStalled(index, due: due, now)
         case .suspend:
             guard case .background(let background)? = apps[index].execution else { return }
             suspend(index, background, now)
@@ -279,7 +285,7 @@ extension LifecycleCore {
         case .launch, .background, .watchdog, .thaw:
             kill(index, .missedDeadline(use), .missedDeadline, reporting: missed, now)
         case .backgroundTime:
-            kill(index, .leakedTasks(assertions.taskNames, use), .missedDeadline, reporting: missed, now)
+            kill(index, .leakedTasks(assertions.limitedTaskNames, use), .missedDeadline, reporting: missed, now)
         case .wake:
             let reason = assertions.wakes.first { $0.deadline == deadline }?.reason ?? .push
             kill(index, .wakeNotCompleted(reason, use), .missedDeadline, reporting: missed, now)

@@ -46,10 +46,8 @@ extension LifecycleCore {
         case .didEnterBackground:
             guard case .foreground(let foreground) = execution else { return execution.phase == .launching }
             return !foreground.isActive
-        // Also at once when the app enters the background, if it has no background time left.
-        case .tasksExpiring:
-            guard case .foreground(let foreground) = execution else { return !execution.isAsleep }
-            return !foreground.isActive
+        // Also at once when the app enters the background, if it has no background time left, and whenever a user cancels a task.
+        case .tasksExpiring: return !execution.isAsleep
         case .willEnterForeground, .takeSnapshot, .withdraw, .willSuspend:
             switch execution.phase {
             case .enteringBackground, .background, .waking: return true
@@ -185,6 +183,7 @@ extension LifecycleCore {
             jetsam.key(of: index) == ranks.jetsam, "the location of an app in the kill order is not up to date", index)
         invariant(launchQueue.key(of: index) == ranks.launch, "the queue of launches is not up to date", index)
         invariant(returnQueue.key(of: index) == ranks.comeback, "the queue of returns is not up to date", index)
+        invariant(continuedTasks.key(of: index) == ranks.continued, "the continued tasks are not up to date", index)
     }
 
     private func count(_ phase: Phase, _ counted: inout (running: Int, awake: Int, visible: Int)) {

@@ -28,6 +28,7 @@ extension LifecycleCore {
         if !messagesKept { giveBenefitOfDoubt(index, now) }
         if noticesDelayed { restartDeadlines(index, now) }
         giveTimeForNotice(index, .daemonRestarted, now)
+        renewProgress(index, now)
         switch apps[index].execution {
         case .suspending(var suspending)?:
             suspending.warnAt = now + Self.freezeTimeout
@@ -172,11 +173,11 @@ extension LifecycleCore {
     }
 
     /// The budget is used up: tasks that may have ended while there was no daemon count as ended.
-    /// - Returns: whether a task is left.
+    /// - Returns: whether a task is left that the background time limits.
     mutating func dropDoubtfulTasks(_ index: AppIndex) -> Bool {
-        while let task = self[run: index].assertions.removeTask(where: \.isDoubtful) {
-            report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
+        while let task = self[run: index].assertions.removeTask(where: { $0.isDoubtful && !$0.isContinued }) {
+            report(.taskEnded(apps[index].id, name: task.taskName ?? "", isCancelled: task.isCancelled))
         }
-        return self[run: index].assertions.hasTasks
+        return self[run: index].assertions.hasLimitedTasks
     }
 }

@@ -42,6 +42,7 @@ extension LifecycleCore {
             let reached = apps[index].policy.reached(from: .foreground)
             let launch = Launch(state: reached, reason: .url, url: url, isUnrequested: isUnrequested)
             launchRequested(request, index, launch, now)
+        case .cancelTask(let name): cancelTaskRequested(request, index, name, now)
         case .scene(let scene, let what):
             sceneRequested(request, index, scene, what, isUnrequested: isUnrequested, now)
         }
@@ -438,7 +439,7 @@ extension Request {
         switch self {
         case .activate, .open, .launch(.foreground, reason: _, url: _, environment: _), .scene(_, .activate): true
         case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,
-            .send, .scene(_, .background), .scene(_, .close):
+            .send, .cancelTask, .scene(_, .background), .scene(_, .close):
             false
         }
     }
@@ -448,7 +449,7 @@ extension Request {
         switch self {
         case .terminate, .remove: true
         case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .push, .send,
-            .open, .scene:
+            .open, .cancelTask, .scene:
             false
         }
     }

@@ -87,6 +87,12 @@ extension LifecycleCore {
     /// Whether `requestAbandoned` would change anything: the request waits, or its interruption ends with the connection.
     package func awaitsDisconnect(of request: RequestID) -> Bool { requests[request.number] != nil }
 
+    /// Whether the app has an open task of this name.
+    package func isTaskOpen(_ name: String, of run: RunID) -> Bool {
+        guard let index = runs[run.number] else { return false }
+        return storage(index).run.assertions.all.contains { $0.taskName == name }
+    }
+
     private func phase(of run: RunID) -> Phase? { runs[run.number].map { apps[$0].phase } }
 
     package func view(of id: AppID, at now: Instant) -> AppView? {
@@ -95,8 +101,8 @@ extension LifecycleCore {
         let run = app.run
         var view = AppView(
             id: id, state: app.state, run: run?.id, pid: run?.pid, since: app.since, memory: run?.memory ?? 0,
-            tasks: run.map { taskViews($0, now) } ?? [], deadline: deadlineView(app, now),
-            backgroundTimeRemaining: run?.budget.remaining(at: now), isForeground: isInFront(index),
+            tasks: run.map { taskViews($0, app.policy, now) } ?? [], deadline: deadlineView(app, now),
+            backgroundTimeRemaining: run.flatMap { timeLeft($0, app.policy, now) }, isForeground: isInFront(index),
             interruptions: run?.interruptions ?? 0, launches: app.launches, lastReceipt: app.lastReceipt,
             launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil },
             launchWaiting: app.queuedLaunch.map { now - $0.since },
@@ -242,18 +248,37 @@ extension LifecycleCore {
         return [AppView.Awake(reason: .hook(running.hook.kind), since: running.began)]
     }
 
-    private func taskViews(_ run: Run, _ now: Instant) -> [AppView.Task] {
+    /// Until the app is suspended or killed for its tasks, whatever it reports; `nil`: unlimited.
+    private func timeLeft(_ run: Run, _ policy: AppPolicy, _ now: Instant) -> Duration? {
         let budget = run.budget.remaining(at: now)
+        guard run.assertions.hasContinuedTasks, !run.assertions.hasLimitedTasks else { return budget }
+        let times = run.assertions.tasks.map { timeLeft($0, run, policy, now) }
+        return times.contains(nil) ? nil : times.compactMap { $0 }.max()
+    }
+
+    /// Until a task is over; `nil`: unlimited. A continued one expires when it stalls, and not before the others.
+    private func timeLeft(_ task: Assertion, _ run: Run, _ policy: AppPolicy, _ now: Instant) -> Duration? {
+        guard let budget = run.budget.remaining(at: now) else { return nil }
+        guard task.isContinued, let progress = task.progress else { return budget }
+        return policy.taskProgressTime.map { max(budget, progress.advanced + ($0 + policy.expirationNotice) - now) }
+    }
+
+    private func taskViews(_ run: Run, _ policy: AppPolicy, _ now: Instant) -> [AppView.Task] {
         return run.assertions.all.compactMap { task in
             guard let name = task.taskName else { return nil }
             let own = task.end.map { max(.zero, $0 - now) }
+            let limit = [own, timeLeft(task, run, policy, now)].compactMap { $0 }.min()
             let owner: Int32 =
                 switch task.owner {
                 case .process(let pid): pid
                 case .daemon: 0
                 }
-            return AppView.Task(
-                name: name, age: now - task.began, remaining: [own, budget].compactMap { $0 }.min(), owner: owner)
+            var view = AppView.Task(name: name, age: now - task.began, remaining: limit, owner: owner)
+            view.progress = task.progress?.report
+            view.isContinued = task.isContinued
+            view.isCancelled = task.isCancelled
+            view.isExpiring = task.isCancelled || run.budget.isNoticeGiven && !task.isContinued
+            return view
         }
     }
 
@@ -268,7 +293,7 @@ extension LifecycleCore {
         guard let run = app.run else { return nil }
         var all: [Deadline?] = [app.transitionDeadline]
         for wake in run.assertions.wakes { all.append(wake.deadline) }
-        if run.assertions.hasTasks { all.append(run.budget.deadline) }
+        if run.assertions.hasLimitedTasks { all.append(run.budget.deadline) }
         return all.compactMap { $0 }.min { $0.end < $1.end }
             .map { AppView.Deadline(what: $0.kind, remaining: $0.remaining(at: now)) }
     }

@@ -22,6 +22,9 @@ package struct LifecycleCore: Hashable, Sendable {
     var jetsamLevel: UInt64 = 0
     /// The order in which launches that wait are carried out (L52).
     var launchQueue = IndexedHeap<Instant>()
+    /// The order in which continued tasks expire when there are too many (L21), and how many there are.
+    var continuedTasks = IndexedHeap<ContinuedRank>()
+    var continuedTaskCount = 0
     /// By index of the app: the rank of its processes for the kernel's OOM killer, as in the last effect.
     var oomClasses: [OOMClass] = []
     /// The order in which apps that jetsam ended come back.
@@ -185,6 +188,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .continued: self[run: index].isStopped = false
         case .taskBegan(let name, let owner): taskBegan(index, name, owner, now)
         case .taskEnded(let name): taskEnded(index, name, now)
+        case .taskProgressed(let name, let progress): taskProgressed(index, name, progress, now)
         case .modeBegan(let mode): modeBegan(index, mode, now)
         case .modeEnded(let mode): modeEnded(index, mode, now)
         case .inhibitorChanged(let inhibitor): inhibitorChanged(index, inhibitor, now)
@@ -216,6 +220,10 @@ package struct LifecycleCore: Hashable, Sendable {
         bringHome(now)
         reclaimWaiting()
         refreshTouched(now)
+        if continuedTaskCount > 0 {
+            limitContinuedTasks(now)
+            refreshTouched(now)
+        }
         if launchQueue.count > 0 {
             admitLaunches(now)
             refreshTouched(now)
@@ -262,6 +270,7 @@ package struct LifecycleCore: Hashable, Sendable {
         var timer: Instant?
         var jetsam: JetsamRank?
         var launch: Instant?
+        var continued: ContinuedRank?
         var comeback: ReturnRank?
     }
 
@@ -274,7 +283,9 @@ package struct LifecycleCore: Hashable, Sendable {
         case .notRunning:
             ranks.launch = launchRank(index)
             ranks.comeback = returnRank(index)
-        case .running(let running): ranks.jetsam = jetsamRank(index, running)
+        case .running(let running):
+            ranks.jetsam = jetsamRank(index, running)
+            ranks.continued = continuedRank(running.sharedStorage, running.execution)
         case .ending: break
         }
         return ranks
@@ -285,6 +296,10 @@ package struct LifecycleCore: Hashable, Sendable {
         jetsam.set(index, to: ranks.jetsam)
         launchQueue.set(index, to: ranks.launch)
         returnQueue.set(index, to: ranks.comeback)
+        if continuedTaskCount > 0 || ranks.continued != nil {
+            continuedTaskCount += (ranks.continued?.count ?? 0) - (continuedTasks.key(of: index)?.count ?? 0)
+            continuedTasks.set(index, to: ranks.continued)
+        }
     }
 
     mutating func touch(_ index: AppIndex) {

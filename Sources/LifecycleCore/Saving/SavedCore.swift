@@ -235,6 +235,7 @@ extension LifecycleCore {
         if oomClasses != other.oomClasses { return "OOM classes: \(oomClasses) and \(other.oomClasses)" }
         if launchQueue != other.launchQueue { return "waiting launches: \(launchQueue) and \(other.launchQueue)" }
         if returnQueue != other.returnQueue { return "returns: \(returnQueue) and \(other.returnQueue)" }
+        if continuedTasks != other.continuedTasks { return "\(continuedTasks) and \(other.continuedTasks)" }
         if returns != other.returns || home != other.home { return "\(returns) and \(other.returns)" }
         if admission != other.admission { return "\(admission) and \(other.admission)" }
         if foregroundSlots != other.foregroundSlots { return "\(foregroundSlots) and \(other.foregroundSlots)" }

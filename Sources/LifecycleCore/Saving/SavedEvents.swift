@@ -77,6 +77,7 @@ extension RunEvent: SavedUnion {
         case .continued: writer.put(case: 14)
         case .taskBegan(let name, let owner): writer.put(case: 15, name, owner)
         case .taskEnded(let name): writer.put(case: 16, name)
+        case .taskProgressed(let name, let progress): writer.put(case: 210, name, progress)
         case .modeBegan(let mode): writer.put(case: 70, mode)
         case .modeEnded(let mode): writer.put(case: 71, mode)
         case .inhibitorChanged(let inhibitor?): writer.put(case: 72, inhibitor)
@@ -163,6 +164,7 @@ extension RunEvent: SavedUnion {
         case 140: self = .snapshotTaken
         case 181: self = .sceneSnapshotTaken(try values.next())
         case 182: self = .withdrawn
+        case 210: self = .taskProgressed(name: try values.next(), try values.next())
         case 150: self = .gpuUsed(try values.next())
         case 60:
             self = .frozen(
@@ -262,6 +264,7 @@ extension Request: SavedUnion {
         case .interruptWhileConnected: writer.put(case: 10)
         case .open(let url): writer.put(case: 20, url)
         case .scene(let id, let what): writer.put(case: 120, id, what)
+        case .cancelTask(let name): writer.put(case: 210, name)
         }
     }
 
@@ -282,6 +285,7 @@ extension Request: SavedUnion {
         case 10: self = .interruptWhileConnected
         case 20: self = .open(url: try values.next())
         case 120: self = .scene(try values.next(), try values.next())
+        case 210: self = .cancelTask(name: try values.next())
         default: return nil
         }
     }

@@ -78,6 +78,12 @@ extension AppPolicy: SavedRecord {
         try coder.flag(140, &waitsForRelease)
         try coder.flag(150, &forbidsBackgroundGPU)
         try coder.flag(170, &isEssential)
+        // Only what is not the default is saved. A time and `infinity` have a field each: zero is a setting, too.
+        var time = taskProgressTime == .seconds(30) ? nil : taskProgressTime
+        var isUnlimited = taskProgressTime == nil
+        try coder.optional(210, &time)
+        try coder.flag(211, &isUnlimited)
+        taskProgressTime = isUnlimited ? nil : time ?? .seconds(30)
     }
 }
 
@@ -96,6 +102,11 @@ extension ManagerPolicy: SavedRecord {
         try coder.optional(7, &warningAvailable)
         try coder.optional(8, &criticalAvailable)
         try coder.flag(9, &isDryRun)
+        var tasks = continuedTasks == 4 ? nil : continuedTasks
+        var isUnlimited = continuedTasks == nil
+        try coder.optional(10, &tasks)
+        try coder.flag(11, &isUnlimited)
+        continuedTasks = isUnlimited ? nil : max(0, tasks ?? 4)
         if let oldWarning, oldWarning != .percent(10) { warningAvailable = warningAvailable ?? oldWarning }
         if let oldCritical, oldCritical != .percent(5) { criticalAvailable = criticalAvailable ?? oldCritical }
     }

@@ -21,6 +21,39 @@ extension Assertion: SavedRecord {
         try coder.required(3, &began)
         try coder.optional(4, &end)
         try coder.flag(5, &isDoubtful)
+        try coder.flag(6, &isOfUser)
+        try coder.flag(7, &isCancelled)
+        try coder.optional(8, &progress)
+    }
+}
+
+extension OpenProgress.Continuation: SavedCase {}
+
+extension OpenProgress: SavedRecord {
+    package static var blank: OpenProgress { OpenProgress(report: .blank, advanced: .origin, published: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &report)
+        try coder.required(2, &advanced)
+        try coder.field(3, &published)
+        try coder.field(4, &continuation, unless: .no)
+    }
+}
+
+extension TaskProgress: SavedRecord {
+    package static var blank: TaskProgress { TaskProgress(trusted: 0, 0, "") }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        var (done, total, title) = (done, total, title)
+        try coder.required(1, &done)
+        try coder.required(2, &total)
+        try coder.required(3, &title)
+        self = TaskProgress(trusted: done, total, title)
+    }
+
+    package var fault: String? {
+        TaskProgress(done: done, total: total, title: title) == nil
+            ? "the progress of a task: expected \(Self.rule)" : nil
     }
 }
 

@@ -39,6 +39,9 @@ enum BackgroundBudget: Hashable, Sendable {
         }
     }
 
+    /// Whether `tasksExpiring` was sent, and the clock still runs.
+    var isNoticeGiven: Bool { if case .counting(let counting) = self { counting.isNoticeGiven } else { false } }
+
     /// What is left at `now`; `nil`: unlimited (L24).
     func remaining(at now: Instant) -> Duration? {
         switch self {

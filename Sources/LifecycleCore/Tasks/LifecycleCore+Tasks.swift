@@ -4,7 +4,10 @@ extension LifecycleCore {
     package static let maximumTasks = 1000
 
     mutating func taskBegan(_ index: AppIndex, _ name: String, _ owner: Int32, _ now: Instant) {
-        begin(Assertion(kind: .task(name: name), owner: .process(owner), began: now), index, now)
+        var task = Assertion(kind: .task(name: name), owner: .process(owner), began: now)
+        let phase = apps[index].phase
+        task.isOfUser = phase == .foreground || phase == .launching && isInFront(index)
+        begin(task, index, now)
     }
 
     private mutating func begin(_ task: Assertion, _ index: AppIndex, _ now: Instant) {
@@ -14,7 +17,9 @@ extension LifecycleCore {
         case .terminating, .ending, .notRunning: return report(.taskRefused(id, name: name))
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
         }
-        if self[run: index].budget == .spent || isTooLate(index) || isUnrequestedTimeUsedUp(index, now) {
+        // In the foreground it takes no background time.
+        let hasNoTime = !task.isOfUser && isUnrequestedTimeUsedUp(index, now)
+        if self[run: index].budget == .spent || isTooLate(index) || hasNoTime {
             return report(.taskRefused(id, name: name))
         }
         let excess = self[run: index].assertions.beginTask(task, limit: Self.maximumTasks)
@@ -42,9 +47,9 @@ extension LifecycleCore {
     /// Whether there was a task that meets the condition.
     private mutating func endTask(_ index: AppIndex, _ now: Instant, where isMeant: (Assertion) -> Bool) -> Bool {
         guard let task = self[run: index].assertions.removeTask(where: isMeant) else { return false }
-        report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
+        report(.taskEnded(apps[index].id, name: task.taskName ?? "", isCancelled: task.isCancelled))
         // The last task ends while the app is inspected for tasks that are still open: in time.
-        if !self[run: index].assertions.hasTasks, self[run: index].budget.deadline?.isInspected ?? false {
+        if !self[run: index].assertions.hasLimitedTasks, self[run: index].budget.deadline?.isInspected ?? false {
             backgroundTimeEnded(index, now)
         }
         assertionEnded(index, now)
@@ -91,18 +96,19 @@ extension LifecycleCore {
     /// that began after `due` gains nothing.
     mutating func giveExpirationNotice(_ index: AppIndex, due: Instant, _ now: Instant) {
         let isLate = now - due > Self.toleratedDelay
-        if isLate, self[run: index].assertions.all.contains(where: { $0.isTask && $0.began <= due }) {
+        if isLate, self[run: index].assertions.all.contains(where: { $0.isTask && !$0.isContinued && $0.began <= due })
+        {
             giveTimeForNotice(index, .noticeDelayed, now)
         }
         guard let deadline = self[run: index].budget.deadline else { return }
         self[run: index].budget = .counting(.init(deadline: deadline, isNoticeGiven: true))
-        report(.tasksExpiring(apps[index].id, names: self[run: index].assertions.taskNames))
+        report(.tasksExpiring(apps[index].id, names: self[run: index].assertions.limitedTaskNames))
         notify(index, .tasksExpiring)
     }
 
-    /// L23: with a task open the app is inspected and then killed; with none it is suspended without delay.
+    /// L23: with a task open the app is inspected and then killed; with none it is suspended without delay. Continued tasks go on.
     mutating func backgroundTimeEnded(_ index: AppIndex, _ now: Instant) {
-        if self[run: index].assertions.hasTasks {
+        if self[run: index].assertions.hasLimitedTasks {
             self[run: index].budget.deadline?.isInspected = true
             effects.append(.inspect(self[run: index].id))
             return

@@ -47,7 +47,8 @@ extension LifecycleCore {
         switch refusal {
         case .launchPostponed(let time), .backgroundTimeUsedUp(let time): time
         case .unknownApp, .notRunning, .running, .opensNoURLs, .ending, .notInForeground, .notInterrupted,
-            .modeNotDeclared, .noScene, .noSuchScene, .lastScene, .requesterNotInForeground, .shuttingDown, .tooMany:
+            .modeNotDeclared, .noTask, .noScene, .noSuchScene, .lastScene, .requesterNotInForeground, .shuttingDown,
+            .tooMany:
             timerRetry
         }
     }

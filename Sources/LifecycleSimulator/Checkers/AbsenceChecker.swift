@@ -50,7 +50,7 @@ struct AbsenceChecker {
             case .activate, .open, .launch(.foreground, _, _, _), .scene(_, .activate):
                 if let app { isRequested[app] = true }
             case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove,
-                .push, .send, .scene(_, .background), .scene(_, .close):
+                .push, .send, .cancelTask, .scene(_, .background), .scene(_, .close):
                 break
             }
         case .configured, .started, .registered, .unregistered, .shutdownRequested, .run(_, .scene): isUnchanged = false

@@ -75,7 +75,8 @@ struct BudgetChecker {
     }
 
     mutating func verify(
-        of app: Int, _ model: CoreModel, _ world: World, _ deadlines: DeadlineChecker, at now: Microseconds,
+        of app: Int, _ model: CoreModel, _ world: World, _ deadlines: DeadlineChecker,
+        _ continued: inout ContinuedTasks, at now: Microseconds,
         _ findings: inout Findings
     ) {
         let known = model.apps[app]
@@ -86,6 +87,8 @@ struct BudgetChecker {
             return
         }
         let run = world.runs[index]
+        // The daemon did not run: it may not have read what the app has reported.
+        if world.lateness > stays[app].lateness { continued.renew(app, now) }
         if let since = stays[app].since {
             stays[app].ran += now - since - (run.frozenTime(at: now) - stays[app].frozenTime)
             stays[app].allowance += world.lateness - stays[app].lateness
@@ -99,7 +102,8 @@ struct BudgetChecker {
         }
         let counts =
             known.state == .background && known.phase != .entering && !deadlines.isOpen(.wake, of: app)
-            && !world.isLeftAwake(app) && !known.hooks.isRunning && !known.hooks.isSettling && run.killedAt == nil
+            && !continued.mayContinue(app, known.policy, at: now) && !world.isLeftAwake(app) && !known.hooks.isRunning
+            && !known.hooks.isSettling && run.killedAt == nil
             && !run.isEmpty && !run.isAskedToFreeze && !known.isHeldByMode
         // What is left of a delay that has begun already.
         if counts, stays[app].since == nil { stays[app].allowance += max(0, world.stalledUntil - now) }

@@ -12,6 +12,7 @@ struct Checkers {
     private var receipts: ReceiptChecker
     private var budgets: BudgetChecker
     private var unrequestedTimes: UnrequestedTimeChecker
+    private var continued: ContinuedTasks
     private var suspensions: SuspensionChecker
     private var ends: EndChecker
     private var jetsam: JetsamChecker
@@ -38,6 +39,7 @@ struct Checkers {
         receipts = ReceiptChecker(apps: apps, firstReceipt: firstReceipt)
         budgets = BudgetChecker(apps: apps)
         unrequestedTimes = UnrequestedTimeChecker(apps: apps)
+        continued = ContinuedTasks(apps: apps)
         suspensions = SuspensionChecker(apps: apps)
         ends = EndChecker(apps: apps)
         jetsam = JetsamChecker(apps: apps)
@@ -71,6 +73,7 @@ struct Checkers {
         let present = model.phase(of: event, app) == .past ? nil : app
         deadlines.record(event, of: present, at: world.now)
         budgets.record(event, of: present)
+        continued.record(event, of: present, model, at: world.now)
         requests.record(event, model)
         launches.record(event, of: app)
         startUps.record(event, of: app, model, at: world.now)
@@ -113,6 +116,7 @@ struct Checkers {
         startUps.record(effect, of: app, model, at: now, &findings)
         receipts.record(effect, of: app, model, world, &findings)
         budgets.record(effect, of: app, model, &findings)
+        continued.record(effect, of: app, at: now)
         unrequestedTimes.record(effect, of: app, model, at: now, &findings)
         suspensions.record(
             effect, of: app, model, deadlines, hasInput: app.map { world.hasUnread($0) } ?? false, at: now, &findings)
@@ -154,8 +158,8 @@ struct Checkers {
         states.verify(of: app, model, world, deadlines, &findings)
         modes.verify(of: app, model, &findings)
         suspensions.verify(of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
-        budgets.verify(of: app, model, world, deadlines, at: now, &findings)
-        unrequestedTimes.verify(of: app, model, world, at: now, &findings)
+        budgets.verify(of: app, model, world, deadlines, &continued, at: now, &findings)
+        unrequestedTimes.verify(of: app, model, world, continued, at: now, &findings)
         notifications.verify(of: app, model, core, at: now, &findings)
         relaunches.verify(of: app, model, core, at: now, &findings)
         idleness.verify(of: app, model, world, deadlines, startUps, at: now)

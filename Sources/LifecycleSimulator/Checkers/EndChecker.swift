@@ -25,7 +25,7 @@ struct EndChecker {
         switch request {
         case .terminate, .remove: apps[app].isEndRequested = true
         case .push, .launch, .activate, .open, .background, .scene: apps[app].isEndRequested = false
-        case .interrupt, .interruptWhileConnected, .endInterruption, .send: break
+        case .interrupt, .interruptWhileConnected, .endInterruption, .send, .cancelTask: break
         }
     }
 

@@ -31,7 +31,9 @@ struct InstanceChecker {
             switch request {
             case .remove: (apps[app].isRemoveAsked, apps[app].mayBeRemoved) = (true, true)
             case .launch, .activate, .open, .push: apps[app].isRemoveAsked = false
-            case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .send, .scene: break
+            case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .send, .cancelTask,
+                .scene:
+                break
             }
         default: break
         }

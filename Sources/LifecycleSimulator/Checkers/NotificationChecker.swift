@@ -75,7 +75,9 @@ struct NotificationChecker {
         case .terminate, .remove:
             inboxes[app].afterEnd = []
             discard(app, model)
-        case .launch, .activate, .open, .background, .interrupt, .interruptWhileConnected, .endInterruption, .scene:
+        case .launch, .activate, .open, .background, .interrupt, .interruptWhileConnected, .endInterruption,
+            .cancelTask,
+            .scene:
             break
         }
     }

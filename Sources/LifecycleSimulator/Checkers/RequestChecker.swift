@@ -45,7 +45,7 @@ struct RequestChecker {
         case .terminate, .remove: .end
         case .push: .wake
         case .launch(.background, let reason, _, _): reason.grantsTime ? .wake : .other
-        case .interrupt, .interruptWhileConnected, .endInterruption, .send, .scene(_, .background): .other
+        case .interrupt, .interruptWhileConnected, .endInterruption, .send, .cancelTask, .scene(_, .background): .other
         case .scene(_, .close): .closedScene
         }
     }
@@ -141,7 +141,7 @@ struct RequestChecker {
         switch refusal {
         case .unknownApp, .notRunning, .shuttingDown: true
         case .running, .opensNoURLs, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed,
-            .tooMany, .noScene, .noSuchScene, .lastScene,
+            .tooMany, .noTask, .noScene, .noSuchScene, .lastScene,
             .backgroundTimeUsedUp, .requesterNotInForeground:
             false
         }

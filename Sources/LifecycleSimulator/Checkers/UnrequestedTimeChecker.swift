@@ -51,7 +51,7 @@ struct UnrequestedTimeChecker {
         case .requested(_, _, let request, by: .user):
             switch request {
             case .launch, .activate, .open, .background, .push, .scene: allowStay(app, model, now)
-            case .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .send: break
+            case .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .send, .cancelTask: break
             }
         case .socketsReady: allowStay(app, model, now)
         // It is thawed, and frozen again 5 s later (L43).
@@ -121,7 +121,8 @@ struct UnrequestedTimeChecker {
     // MARK: What runs
 
     mutating func verify(
-        of app: Int, _ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings
+        of app: Int, _ model: CoreModel, _ world: World, _ continued: ContinuedTasks, at now: Microseconds,
+        _ findings: inout Findings
     ) {
         let run = model.apps[app].run.flatMap { world.index(of: $0) }.map { world.runs[$0] }
         addSlice(app, run, world, now)
@@ -140,6 +141,8 @@ struct UnrequestedTimeChecker {
         // What is never frozen counts for none of it.
         let isSuspendable = model.apps[app].policy.effectiveSuspension == .yes
         if model.apps[app].policy.role == .worker || world.isLeftAwake(app) || !isSuspendable { exempt(app, now) }
+        // The user began it.
+        if continued.mayContinue(app, model.apps[app].policy, at: now) { exempt(app, now) }
         guard let limit = model.apps[app].policy.backgroundTimePerHour, now >= apps[app].exemptUntil,
             let stay = Self.longestStay(model.apps[app])
         else { return }

@@ -4,7 +4,8 @@ import Systemd
 
 /// The commands of `app`, for the processes of an app.
 enum AppCommand: String, CaseIterable {
-    case events, wait, answer, task, mode, scene, remaining, save, restore, snapshot, status, summary, idle, launch
+    case events, wait, answer, task, progress, mode, scene, remaining, save, restore, snapshot, status, summary, idle,
+        launch
 
     /// The arguments in the usage line.
     var usage: String {
@@ -13,6 +14,7 @@ enum AppCommand: String, CaseIterable {
         case .wait: "[KIND…] [--after SERIAL] [--timeout TIME]"
         case .answer: "SERIAL [--result RESULT]"
         case .task: "NAME [--answer SERIAL] -- COMMAND…"
+        case .progress: "NAME DONE TOTAL [TITLE]"
         case .remaining: ""
         case .save: "FILE|- [SCENE]"
         case .restore: "[FILE|- [SCENE]]"
@@ -31,6 +33,7 @@ enum AppCommand: String, CaseIterable {
         case .wait: "Print the next event and exit"
         case .answer: "Answer an event"
         case .task: "Run a command in a background task"
+        case .progress: "Report how far a background task is"
         case .remaining: "Print the background time that is left, in seconds"
         case .save: "Keep the restoration state, or that of a scene"
         case .snapshot: "Keep what the app, or a scene, shows, to be shown while it is away"
@@ -51,6 +54,7 @@ enum AppCommand: String, CaseIterable {
         case .answer, .status, .summary, .idle: 1...1
         case .task: 2...Int.max
         case .mode, .scene: 2...2
+        case .progress: 3...4
         case .save: 1...2
         case .snapshot: 1...3
         case .remaining: 0...0
@@ -66,6 +70,7 @@ enum AppCommand: String, CaseIterable {
         case .status, .summary: "TEXT"
         case .idle: "yes or no"
         case .mode: "MODE, yes or no"
+        case .progress: "NAME, DONE or TOTAL"
         case .scene: "ID, window, external, panel or no"
         case .task, .events, .wait, .remaining, .restore, .launch: "NAME -- COMMAND…"
         }
@@ -77,7 +82,7 @@ enum AppCommand: String, CaseIterable {
         case .wait: [.after, .timeout]
         case .answer: [.result]
         case .task: [.answer]
-        case .mode, .scene, .remaining, .save, .restore, .snapshot, .status, .summary, .idle, .launch: []
+        case .progress, .mode, .scene, .remaining, .save, .restore, .snapshot, .status, .summary, .idle, .launch: []
         }
     }
 
@@ -117,6 +122,12 @@ enum AppCommand: String, CaseIterable {
                 return "\(name): unknown mode '\(escaped(rest[0]))'" + Self.expectation(rest[0], modes)
             }
             return Self.problem(ofSwitch: rest[1], name)
+        case .progress:
+            let numbers = rest[1...2].compactMap { UInt64($0) }
+            let title = rest.count > 3 ? rest[3] : ""
+            if numbers.count == 2, TaskProgress(done: numbers[0], total: numbers[1], title: title) != nil { return nil }
+            return
+                "\(name): invalid progress '\(escaped(rest[1...].joined(separator: " ")))'; expected \(TaskProgress.rule)"
         case .scene:
             if SceneID(rest[0]) == nil {
                 return "\(name): invalid scene '\(escaped(rest[0]))'; expected \(SceneID.rule)"

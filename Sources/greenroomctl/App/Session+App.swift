@@ -56,6 +56,9 @@ extension Session {
         case .restore: return try restore(client, rest.first ?? "-", scene: rest.count > 1 ? rest[1] : nil)
         case .status: try client.call("SetStatus", [.string(rest[0])])
         case .summary: try client.call("SetStateSummary", [.string(rest[0])])
+        case .progress:
+            let numbers = rest[1...2].map { Variant.uint64(UInt64($0) ?? 0) }
+            try client.call("SetTaskProgress", [.string(rest[0])] + numbers + [.string(rest.count > 3 ? rest[3] : "")])
         case .mode: try client.call(rest[1] == "yes" ? "BeginMode" : "EndMode", [.string(rest[0])])
         case .scene:
             let isEnd = rest[1] == "no"

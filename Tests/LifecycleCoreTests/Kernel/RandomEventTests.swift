@@ -26,6 +26,7 @@ struct RandomGenerator: RandomNumberGenerator {
 struct RandomEventTests {
     static let apps = ["mail", "music", "photos"]
     private static let scenes = [SceneID.main, SceneID("a")!, SceneID("b")!]
+    private static let progress = [1, 2, 3, 4, 90].map { TaskProgress(done: $0, total: 100, title: "Export")! }
 
     @Test(
         "after random events all apps become idle, and each request is answered once",
@@ -37,6 +38,7 @@ struct RandomEventTests {
         harness.configure { manager in
             manager.foregroundLimit = random.pick([1, 1, 2])
             manager.budget = random.pick([nil, nil, 40 * mebibyte])
+            manager.continuedTasks = seed % 3 == 0 ? 1 : 4
             manager.jetsamOrder = random.pick([.largest, .lru])
             if seed % 5 == 3 { manager.jetsamOrder = .balanced }
         }
@@ -144,7 +146,7 @@ struct RandomEventTests {
             .launch(.background, reason: .socket, url: nil),
             .open(url: "a:1"), .open(url: "a:2"), .activate, .activate, .background, .interrupt, .endInterruption,
             .terminate, .remove, .push(payload: "p"),
-            .scene(random.pick(scenes), .activate), .scene(random.pick(scenes), .background),
+            .scene(random.pick(scenes), .activate), .scene(random.pick(scenes), .background), .cancelTask(name: "a"),
             .send(Notification(kind: "battery", payload: random.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
         ]
@@ -171,6 +173,8 @@ struct RandomEventTests {
             .run(run, .continued),
             .run(run, .taskBegan(name: "a", owner: 1)), .run(run, .taskBegan(name: "b", owner: 1)),
             .run(run, .taskEnded(name: "a")),
+            .run(run, .taskProgressed(name: random.pick(["a", "b"]), random.pick(progress))),
+            .run(run, .taskProgressed(name: "a", random.pick(progress))),
             .run(run, .taskEnded(name: "b")), .run(run, .timeoutExtended(by: .seconds(8))),
             .run(run, .wakeCompleted(.newData)),
             .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),

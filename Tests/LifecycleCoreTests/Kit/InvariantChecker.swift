@@ -234,8 +234,8 @@ struct InvariantChecker {
         case .willEnterForeground: (expected, next) = ([.background], .inactive)
         case .didBecomeActive: (expected, next) = ([.nothing, .inactive], .active)
         case .willTerminate: (expected, next) = ([.nothing, .inactive, .active, .background], .terminating)
-        case .tasksExpiring: (expected, next) = ([.background], nil)
-        case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
+        // A user may cancel a task at any time.
+        case .tasksExpiring, .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
         case .openURL: (expected, next) = ([.nothing, .inactive, .active], nil)
         case .withdraw, .willSuspend, .didResume, .takeSnapshot: (expected, next) = ([.background], nil)
         case .scene, .sceneClosed, .didDiscardScenes, .takeSceneSnapshot:
@@ -270,7 +270,8 @@ struct InvariantChecker {
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
         case .modeBegan(let app, let mode): modes[app, default: []].insert(mode)
         case .modeEnded(let app, let mode): modes[app, default: []].remove(mode)
-        case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
+        case .taskBegan, .taskEnded, .taskRefused, .taskProgressed, .taskExpires, .tasksExpiring,
+            .freezeTakesLong, .killTakesLong, .stoppedItself,
             .sceneChanged,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
             .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,

@@ -55,6 +55,8 @@ struct SavedFormTests {
                 expected.timers.set(index, to: expected.nextTimer(index)?.at)
                 // Wakes for users were throttled then.
                 if expected.apps[index].id == id("shop") { expected[run: index].isThrottled = true }
+                // It was not known then where tasks began.
+                expected[run: index].assertions.updateTasks { $0.isOfUser = false }
                 // Wakes had no numbers then.
                 expected[run: index].assertions.updateWakes { $0.id = 0 }
                 // Suspended apps were not watched then.

@@ -184,6 +184,8 @@ struct SavingTests {
             .run(run, .ready),
             .run(run, .backgroundEntered), .run(run, .stopped), .run(run, .continued),
             .run(run, .taskBegan(name: "a task", owner: -1)),
+            .run(run, .taskProgressed(name: "a task", TaskProgress(done: 1, total: 1 << 53, title: "Aufräumen")!)),
+            .run(run, .taskProgressed(name: "a task", TaskProgress(done: 9, total: 0)!)),
             .run(run, .taskEnded(name: "")), .run(run, .timeoutExtended(by: .microseconds(Int64.max))),
             .run(run, .wakeCompleted(.noData)), .run(run, .wakeCompleted(.failed, id: 17)),
             .run(run, .heartbeat), .run(run, .heartbeatGivenUp),
@@ -251,6 +253,7 @@ struct SavingTests {
             .requested(RequestID(5), photos, .interruptWhileConnected),
             .requested(RequestID(7), photos, .open(url: "a:b")),
             .requested(RequestID(8), photos, .scene(.main, .background)),
+            .requested(RequestID(9), photos, .cancelTask(name: "a task")),
             .requested(
                 RequestID(6), photos, .launch(.background, reason: .user, url: nil, environment: ["A=1", "B=«ä»"])),
             .socketsReady(photos, Input(kind: .listener, pid: 0, descriptor: 3, bytes: 0, peer: "[::]:80")),

@@ -1,0 +1,52 @@
+import LifecycleCore
+
+/// Apps that report the progress of their tasks, and users who cancel some (L21). They have a random stream of their own.
+struct FakeProgress {
+    var random: Random
+    /// Apps report progress in this seed.
+    let isReported: Bool
+
+    init(_ scenario: Scenario) {
+        // A number that leaves the worlds of the saved seeds as they were.
+        var random = Random(seed: scenario.seed ^ 0x7072_6f67_78e0)
+        let isDrawn = random.chance(150)
+        isReported = isDrawn && scenario.storm == nil
+        self.random = random
+    }
+}
+
+extension World {
+    mutating func limitProgress(of index: Int) {
+        guard progress.isReported else { return }
+        apps[index].policy.taskProgressTime = progress.random.pick([
+            .seconds(30), .seconds(30), .seconds(5), .seconds(90), .milliseconds(1), .zero,
+        ])
+    }
+
+    mutating func limitContinuedTasks() {
+        guard progress.isReported else { return }
+        manager.continuedTasks = progress.random.pick([4, 4, 1, 0, 2, nil])
+    }
+
+    /// A task begins: it may advance for a while, stall, and report less than before.
+    mutating func planProgress(_ run: Int, _ task: String) {
+        guard progress.isReported, progress.random.chance(600) else { return }
+        var (time, done): (Microseconds, UInt64) = (0, 0)
+        let longest: Microseconds = progress.random.pick([50 * .millisecond, 4 * .second, 28 * .second, 40 * .second])
+        for _ in 0..<progress.random.within(1...12) {
+            time += progress.random.within(0...longest)
+            done = progress.random.chance(850) ? done + UInt64(progress.random.below(9)) : done / 2
+            let title = progress.random.chance(900) ? "Exporting" : ""
+            guard let report = TaskProgress(done: done, total: 100, title: title) else { return }
+            plan(.send(.run(runs[run].id, .taskProgressed(name: task, report))), by: run, after: time)
+        }
+    }
+
+    mutating func cancelTask() {
+        guard progress.isReported, progress.random.chance(200) else { return }
+        let app = progress.random.below(progress.random.chance(500) ? min(2, apps.count) : apps.count)
+        let open = runs.last { $0.app == app }?.openTasks.last
+        lastRequest += 1
+        deliver(.requested(RequestID(lastRequest), apps[app].id, .cancelTask(name: open ?? "sync")), after: 0)
+    }
+}
