@@ -109,7 +109,7 @@ int call_latest(struct call *call) {
     greenroom_app *app = call->app;
     for (struct call **link = &app->calls; *link; link = &(*link)->next) {
         struct call *other = *link;
-        if (other->slot || strcmp(other->member, call->member) != 0)
+        if (other->slot || strcmp(other->member, call->member) != 0 || strcmp(other->token, call->token) != 0)
             continue;
         call_remove(other);
         call_free(other);

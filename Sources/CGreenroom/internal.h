@@ -39,6 +39,7 @@
 #define MAX_NAMES 1024
 #define MAX_STATE ((size_t)1 << 20)
 #define MAX_SNAPSHOT ((size_t)8 << 20)
+#define MAX_TITLE 128
 #define KINDS 19
 
 /// How an object takes part.
@@ -46,7 +47,8 @@ enum mode { MODE_LIVE, MODE_OUTSIDE, MODE_CHILD };
 
 /// The arguments of a call.
 enum arguments {
-    ARGUMENTS_NONE, ARGUMENTS_TEXT, ARGUMENTS_TASK, ARGUMENTS_FLAG, ARGUMENTS_ANSWER, ARGUMENTS_DESCRIPTOR, ARGUMENTS_ATTACH, ARGUMENTS_SCENE_SNAPSHOT
+    ARGUMENTS_NONE, ARGUMENTS_TEXT, ARGUMENTS_TASK, ARGUMENTS_FLAG, ARGUMENTS_ANSWER, ARGUMENTS_DESCRIPTOR, ARGUMENTS_ATTACH, ARGUMENTS_SCENE_SNAPSHOT,
+    ARGUMENTS_PROGRESS
 };
 
 /// The values of its reply.
@@ -60,10 +62,12 @@ struct call {
     enum arguments arguments;
     enum values values;
     char *text;
-    /// The type of the snapshot of a scene.
+    /// The type of the snapshot of a scene, or the title of a task.
     char *type;
     char token[33];
     uint64_t serial;
+    /// The progress of a task.
+    uint64_t done, total;
     /// The result of a wake, or NULL.
     const char *result;
     bool flag;
@@ -112,6 +116,9 @@ struct greenroom_task {
     char *name;
     char token[33];
     bool is_expiring, is_notified;
+    /// What was reported last, and when; 0: nothing.
+    char title[MAX_TITLE + 1];
+    uint64_t reported;
     greenroom_expired_t expired;
     void *userdata;
 };

@@ -47,6 +47,8 @@ static int append_arguments(const struct call *call, sd_bus_message *message) {
                           : sd_bus_message_append(message, "h", call->descriptor);
     case ARGUMENTS_SCENE_SNAPSHOT:
         return sd_bus_message_append(message, "ssh", call->text, call->type, call->descriptor);
+    case ARGUMENTS_PROGRESS:
+        return sd_bus_message_append(message, "stts", call->text, call->done, call->total, call->type);
     case ARGUMENTS_ATTACH:
         return append_attach(call->app, message);
     }

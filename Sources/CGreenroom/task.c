@@ -138,6 +138,41 @@ void task_leave_all(greenroom_app *app) {
         unlink_task(app->tasks);
 }
 
+// MARK: Progress
+
+/// What comes sooner after the last report is left out.
+#define PROGRESS_USEC ((uint64_t)100000)
+
+PUBLIC int greenroom_task_progress(greenroom_task *task, uint64_t done, uint64_t total, const char *title) {
+    if (!task)
+        return -EINVAL;
+    greenroom_app *app = task->app;
+    if (!app || mode_of(app) != MODE_LIVE)
+        return 0;
+    title = title ? title : "";
+    if (strlen(title) > MAX_TITLE)
+        return fail(app, -EMSGSIZE, "greenroom_task_progress: the title has %zu bytes; expected at most %d.", strlen(title), MAX_TITLE);
+    bool is_end = total > 0 && done >= total;
+    if (task->reported && !is_end && strcmp(title, task->title) == 0 && now_usec() - task->reported < PROGRESS_USEC)
+        return 0;
+    struct call *call = call_new(app, "SetTaskProgress", ARGUMENTS_PROGRESS, VALUES_NONE);
+    if (!call)
+        return fail_memory(app);
+    int r = call_set_text(call, task->name);
+    if (r >= 0 && !(call->type = strdup(title)))
+        r = fail_memory(app);
+    if (r < 0) {
+        call_free(call);
+        return r;
+    }
+    call->done = done;
+    call->total = total;
+    strcpy(call->token, task->token);
+    strcpy(task->title, title);
+    task->reported = now_usec();
+    return call_latest(call);
+}
+
 PUBLIC const char *greenroom_task_get_name(greenroom_task *task) { return task ? task->name : NULL; }
 
 // MARK: Expiry

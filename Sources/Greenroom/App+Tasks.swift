@@ -106,11 +106,7 @@ private struct TaskRequest: Sendable {
     let connection: Connection
 
     init(_ name: String, _ connection: Connection) {
-        var scalars = String.UnicodeScalarView(
-            name.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 })
-        var size = scalars.reduce(0) { $0 + UTF8.width($1) }
-        while size > 128, let last = scalars.popLast() { size -= UTF8.width(last) }
-        self.name = String(scalars)
+        self.name = shortened(name)
         self.connection = connection
     }
 
@@ -122,6 +118,15 @@ private struct TaskRequest: Sendable {
             return BackgroundTask(name, number, expiration, connection)
         }
     }
+}
+
+/// A name or a title as greenroomd takes it: at most 128 bytes, without control characters.
+func shortened(_ text: String) -> String {
+    var scalars = String.UnicodeScalarView(
+        text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 })
+    var size = scalars.reduce(0) { $0 + UTF8.width($1) }
+    while size > 128, let last = scalars.popLast() { size -= UTF8.width(last) }
+    return String(scalars)
 }
 
 /// A value that passes from the task of a body to the caller that waits for it, on the same actor.

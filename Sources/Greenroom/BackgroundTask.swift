@@ -28,6 +28,21 @@ public final class BackgroundTask: Sendable {
     /// - Returns: `isExpiring`.
     public func waitUntilExpiring(for time: Duration) -> Bool { expiration.wait(until: .now + time) }
 
+    /// Reports how far the task is, for the user. It does not wait.
+    ///
+    /// A task with a title that began in the foreground may go on in the background for as long as `done` grows. Call it as often as
+    /// the work advances: what comes within 100ms of the last report is left out, except for the end.
+    ///
+    /// - Parameters:
+    ///   - done: at most 2^53.
+    ///   - total: what `done` is at the end; 0: it is not known.
+    ///   - title: what the user reads, at most 128 bytes; a longer one is truncated. Empty: the last one stays.
+    public func progress(_ done: UInt64, of total: UInt64, title: String = "") {
+        guard let number = number.update({ $0 }) else { return }
+        let title = shortened(title)
+        connection.post { [connection] _ in connection.report(done, of: total, title: title, number) }
+    }
+
     /// Ends the task. After its last task has ended, an app in the background is suspended. Only the first call counts.
     public func end() {
         guard let number = number.update({ exchange(&$0, nil) }) else { return }

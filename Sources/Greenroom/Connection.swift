@@ -368,6 +368,12 @@ final class Connection: @unchecked Sendable {
         return lastTask
     }
 
+    /// Reports the progress of a background task. An error is in the app's log.
+    func report(_ done: UInt64, of total: UInt64, title: String, _ number: UInt64) {
+        guard let task = tasks[number] else { return }
+        greenroom_task_progress(task.task, done, total, title)
+    }
+
     /// Ends a background task. It is no error to end it twice.
     func endTask(_ number: UInt64) {
         guard let task = tasks.removeValue(forKey: number) else { return }

@@ -63,6 +63,15 @@ static int push(greenroom_app *app, const char *payload) {
         say(app, "task");
         greenroom_task_end(task);
     }
+    if (strcmp(payload, "progress") == 0) {
+        greenroom_task *task;
+        if (greenroom_task_begin(app, "push", &task) < 0)
+            return GREENROOM_FAILED;
+        greenroom_task_progress(task, 0, 10, "Copying");
+        say(app, "half");
+        greenroom_task_progress(task, 10, 10, NULL);
+        greenroom_task_end(task);
+    }
     if (strcmp(payload, "mode") == 0) {
         if (greenroom_begin_mode(app, "audio") < 0) {
             say(app, "no mode: %s", greenroom_last_error(app));

@@ -67,6 +67,11 @@ def push(payload):
         except greenroom.Refused as error:
             say(f"no task: {error}")
             return greenroom.Result.FAILED
+    if payload == "progress":
+        with app.task("push") as task:
+            task.progress(0, 10, "Copying")
+            say("half")
+            task.progress(10, 10)
     if payload == "mode":
         try:
             with app.mode("audio"), app.mode("audio"):

@@ -23,6 +23,10 @@ push() {
             result=failed
         }
         ;;
+    progress)
+        "$greenroomctl" app task push -- sh -c '"$0" app progress push 0 10 Copying && "$0" app summary half &&
+            "$0" app progress push 10 10' "$greenroomctl"
+        ;;
     mode)
         if problem=$("$greenroomctl" app mode audio yes 2>&1); then
             say mode

@@ -7,9 +7,11 @@ import socket
 import threading
 import time
 import unittest
+import unittest.mock
 
 from support import GREETING, AppTest
 import greenroom
+from greenroom import _task
 
 EXPIRING = 'event 2 tasksExpiring {"names": ["upload"], "remainingSeconds": 5.0}\n'
 END = 'event 9 willTerminate {"reason": "request"}\nexpect Answer [9, {}]\n'
@@ -36,6 +38,26 @@ class Asyncio(AppTest):
 
         asyncio.run(main())
         self.assertEqual(log, ["terminate"])
+
+    def test_progress_is_reported_ten_times_in_a_second_at_most(self):
+        self.fake(GREETING + 'expect BeginTask ["export", "$t"]\nreply t [30000000]\n'
+                  'expect SetTaskProgress ["export", 1, 5, "Exporting"]\n'
+                  'expect SetTaskProgress ["export", 3, 5, "Exporting"]\n'
+                  'expect SetTaskProgress ["export", 4, 5, "Finishing"]\n'
+                  'expect SetTaskProgress ["export", 5, 5, "Finishing"]\nexpect EndTask ["$t"]\n' + END)
+        app, times = self.app(), iter([1.0, 1.09, 1.11, 1.12, 1.13])
+        app.on_terminate(lambda: None)
+
+        async def main():
+            app.start()
+            running = asyncio.ensure_future(app.run())
+            async with app.task("export") as task:
+                with unittest.mock.patch.object(_task.time, "monotonic", lambda: next(times)):
+                    for done in range(1, 6):
+                        task.progress(done, 5, "Exporting" if done < 4 else "Finishing")
+            await running
+
+        asyncio.run(main())
 
     def test_the_end_of_the_time_that_is_seen_twice_cancels_once(self):
         self.fake(GREETING + 'expect BeginTask ["upload", "$t"]\nreply t [30000000]\nexpect EndTask ["$t"]\n' + END)

@@ -342,6 +342,14 @@ int greenroom_task_begin(greenroom_app *app, const char *name, greenroom_task **
 int greenroom_task_begin_async(greenroom_app *app, const char *name, greenroom_task **ret, greenroom_reply_handler_t reply,
                                void *userdata);
 
+/*
+ * Reports how far the task is, for the user, and does not wait. done and total are at most 2^53; total 0: it is not known. title:
+ * at most 128 bytes; NULL or empty: the last one stays. A task with a title that began in the foreground may go on in the
+ * background for as long as done grows. It may be called as often as the work advances: what comes within 100 ms of the last
+ * report is left out, except for the end (done == total).
+ */
+int greenroom_task_progress(greenroom_task *task, uint64_t done, uint64_t total, const char *title);
+
 /* Ends a task and frees it. It does not wait. NULL is allowed. Returns NULL. */
 greenroom_task *greenroom_task_end(greenroom_task *task);
 

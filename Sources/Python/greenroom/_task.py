@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,10 @@ from ._errors import Error, TaskExpired
 
 if TYPE_CHECKING:
     from ._app import App
+
+
+# Reports of progress that follow one another faster are left out, in seconds.
+PROGRESS_SECONDS = 0.1
 
 
 class Task:
@@ -30,6 +35,8 @@ class Task:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._work: asyncio.Task[object] | None = None
         self._cancelled = False
+        # The title and the time of the last report.
+        self._reported: tuple[str, float] | None = None
 
     @property
     def expiring(self) -> bool:
@@ -57,6 +64,22 @@ class Task:
             self.end()
             raise
 
+    def progress(self, done: int, total: int, title: str = "") -> None:
+        """Reports how far the task is, for the user: `total` is 0 if it is not known, an empty `title` keeps the last one.
+
+        A task with a title that began in the foreground may go on in the background for as long as `done` grows. It may be called
+        as often as the work advances: what comes within 100 ms of the last report is left out, except for the end.
+        """
+        now = time.monotonic()
+        is_end = total > 0 and done >= total
+        if self._reported is not None and not is_end:
+            last_title, last_time = self._reported
+            if title == last_title and now - last_time < PROGRESS_SECONDS:
+                return
+        if self._open:
+            self._reported = title, now
+            self._app._send("SetTaskProgress", "stts", [self.name, done, total, title])
+
     def end(self) -> None:
         """Ends the task. It is no error to end it twice."""
         if self._open:
@@ -68,6 +91,7 @@ class Task:
         if self._open:
             raise Error(f"the task {self.name!r} is open already")
         self._open = True
+        self._reported = None
         self._expiring.clear()
         self._app._tasks[self._token] = self
 

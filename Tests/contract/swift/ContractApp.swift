@@ -59,6 +59,12 @@ final class ContractApp: AppDelegate {
                 say("no task: \(error)")
                 return .failed
             }
+        case "progress":
+            try app.withBackgroundTask(named: "push") { task in
+                task.progress(0, of: 10, title: "Copying")
+                say("half")
+                task.progress(10, of: 10)
+            }
         case "large": say(String(repeating: "x", count: 100_000))
         case "long":
             let isExpired = try app.withBackgroundTask(named: "long") { task in
