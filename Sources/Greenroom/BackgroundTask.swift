@@ -30,7 +30,7 @@ public final class BackgroundTask: Sendable {
 
     /// Reports how far the task is, for the user. It does not wait.
     ///
-    /// A task with a title that began in the foreground may go on in the background for as long as `done` grows. Call it as often as
+    /// A task with a title that began in the foreground may continue in the background for as long as `done` grows. Call it as often as
     /// the work advances: what comes within 100ms of the last report is left out, except for the end.
     ///
     /// - Parameters:

@@ -92,6 +92,8 @@ struct FakeRun {
 
     var openTasks: [String] = []
     var tasksBegun = 0
+    /// Tasks that it does not end by itself.
+    var exports: [String] = []
     /// The numbers of pushes that it received and has not completed.
     var pushes: [UInt64] = []
     /// By the number of a wake that it has completed: when.

@@ -33,6 +33,7 @@ extension World {
         case .takeSceneSnapshot(let scene): takeSnapshot(run, of: scene)
         case .didBecomeActive:
             runs[run].isInForeground = true
+            beginExport(run)
             if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
         case .didEnterBackground:
             runs[run].isInForeground = false
@@ -148,7 +149,9 @@ extension World {
             schedule(.die(isAsked ? .exited(0) : .signaled(15, coreDumped: false)), for: run, after: 0)
         case .begin(let count): if !isQuiet { beginTasks(run, count) }
         case .endTask: endTask(run)
-        case .endAllTasks: while !runs[run].openTasks.isEmpty { endTask(run) }
+        case .endAllTasks:
+            while !runs[run].openTasks.isEmpty { endTask(run) }
+            endExports(run)
         case .extend(let time): send(run, .run(id, .timeoutExtended(by: time.duration)))
         case .heartbeat: heartbeat(run)
         case .completeWake(let result): completeWakes(run, result)

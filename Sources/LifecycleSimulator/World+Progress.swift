@@ -19,21 +19,42 @@ extension World {
     mutating func limitProgress(of index: Int) {
         guard progress.isReported else { return }
         apps[index].policy.taskProgressTime = progress.random.pick([
-            .seconds(30), .seconds(30), .seconds(5), .seconds(90), .milliseconds(1), .zero,
+            .seconds(5), .seconds(5), .seconds(30), .seconds(90), .milliseconds(1), .zero,
         ])
+        // Not much time is allowed beside that of continued tasks.
+        if progress.random.chance(700) {
+            apps[index].policy.backgroundTime = progress.random.pick([.seconds(1), .seconds(5)])
+        }
     }
 
     mutating func limitContinuedTasks() {
         guard progress.isReported else { return }
-        manager.continuedTasks = progress.random.pick([4, 4, 1, 0, 2, nil])
+        manager.continuedTasks = progress.random.pick([4, 4, 4, 1, 0, nil])
+    }
+
+    /// A user begins something in the foreground, which the app does not end with its other tasks.
+    mutating func beginExport(_ run: Int) {
+        guard progress.isReported, !isQuiet, runs[run].exports.count < 3, progress.random.chance(500) else { return }
+        let name = "export-\(runs[run].exports.count)"
+        runs[run].exports.append(name)
+        send(run, .run(runs[run].id, .taskBegan(name: name, owner: runs[run].pid)))
+        reportProgress(run, name)
+    }
+
+    mutating func endExports(_ run: Int) {
+        for name in runs[run].exports { send(run, .run(runs[run].id, .taskEnded(name: name))) }
+        runs[run].exports = []
     }
 
     /// A task begins: it may advance for a while, stall, and report less than before.
     mutating func planProgress(_ run: Int, _ task: String) {
-        guard progress.isReported, progress.random.chance(600) else { return }
+        if progress.isReported, progress.random.chance(600) { reportProgress(run, task) }
+    }
+
+    private mutating func reportProgress(_ run: Int, _ task: String) {
         var (time, done): (Microseconds, UInt64) = (0, 0)
         let longest: Microseconds = progress.random.pick([50 * .millisecond, 4 * .second, 28 * .second, 40 * .second])
-        for _ in 0..<progress.random.within(1...12) {
+        for _ in 0..<progress.random.within(1...6) {
             time += progress.random.within(0...longest)
             done = progress.random.chance(850) ? done + UInt64(progress.random.below(9)) : done / 2
             let title = progress.random.chance(900) ? "Exporting" : ""

@@ -80,16 +80,10 @@ extension LogEntry {
             self.init(.notice, .deadlineDeferred, app, what, wake: wake, "starts again: \(cause.sentence)")
         case .taskBegan(let app, let name):
             self.init(.info, .taskBegan, app, [name], "background task began: '\(name)'")
-        case .taskEnded(let app, let name, let isCancelled):
-            self.init(
-                .info, .taskEnded, app, [name], "background task ended: '\(name)'\(isCancelled ? " (cancelled)" : "")")
-            if isCancelled { event.reason = TaskExpiry.cancelled.rawValue }
+        case .taskEnded(let app, let name, let isCancelled): self.init(endOf: name, app, isCancelled: isCancelled)
         case .taskProgressed(let app, let name, let progress): self.init(progressOf: name, app, progress)
         case .taskExpires(let app, let name, let cause): self.init(expiryOf: name, app, cause)
-        case .taskRefused(let app, let name):
-            self.init(
-                .notice, .taskRefused, app, [name],
-                "background task refused: '\(name)': no background time is left, or the app is about to end")
+        case .taskRefused(let app, let name): self.init(refusalOf: name, app)
         case .modeBegan(let app, let mode):
             self.init(.info, .modeBegan, app, "mode '\(mode.name)' began") { $0.mode = mode.name }
         case .modeEnded(let app, let mode):
@@ -216,6 +210,18 @@ extension LogEntry {
 
     /// - Parameter wake: 0: it has no number.
     private static func number(_ wake: UInt64) -> String { wake == 0 ? "" : " \(wake)" }
+
+    private init(refusalOf task: String, _ app: AppID) {
+        self.init(
+            .notice, .taskRefused, app, [task],
+            "background task refused: '\(task)': no background time is left, or the app is about to end")
+    }
+
+    private init(endOf task: String, _ app: AppID, isCancelled: Bool) {
+        let cause = isCancelled ? " (cancelled)" : ""
+        self.init(.info, .taskEnded, app, [task], "background task ended: '\(task)'\(cause)")
+        if isCancelled { event.reason = TaskExpiry.cancelled.rawValue }
+    }
 
     private init(progressOf task: String, _ app: AppID, _ progress: TaskProgress) {
         self.init(

@@ -277,6 +277,16 @@ enum Help {
         """
     }
 
+    private static var cancelTaskDetails: String {
+        """
+          --no-block              Do not wait for the result; a refusal is still reported
+
+        TASK is the name that 'status' shows; all tasks of this name are cancelled. The app is notified, and in the background
+        it has the rest of its background time to end the task, 5s at least; then it is killed (0x2182bad2). In the
+        foreground it may ignore it.
+        """
+    }
+
     private static func controlDetails(_ verb: Verb) -> String? {
         switch verb {
         case .launch:
@@ -311,14 +321,7 @@ enum Help {
             background time has expired.
             """
         case .close: closeDetails
-        case .cancelTask:
-            """
-              --no-block              Do not wait for the result; a refusal is still reported
-
-            TASK is the name that 'status' shows; all tasks of this name are cancelled. The app is notified, and in the background
-            it has the rest of its background time to end the task, 5s at least; then it is killed (0x2182bad2). In the
-            foreground it may ignore it.
-            """
+        case .cancelTask: cancelTaskDetails
         case .interrupt:
             """
               --while-connected       Do not exit; the interruption ends with this program (Ctrl-C)

@@ -141,7 +141,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .activate: "Bring apps to the foreground"
         case .background: "Move apps to the background"
         case .close: "Close a scene of an app: its state and its snapshot are removed"
-        case .cancelTask: "Cancel a background task of an app: it is told to end now"
+        case .cancelTask: "Cancel a background task of an app: it has to end now"
         case .interrupt: "Begin an interruption: the apps become inactive"
         case .resume: "End an interruption"
         case .terminate: "Terminate apps; with --remove, kill them at once"

@@ -104,7 +104,7 @@ _greenroomctl() {
         list) words+=' --state --sort --scenes --full' ;;
         launch) words+=' --background --reason --url --setenv --no-block' ;;
         activate | background | close) words+=' --scene --no-block' ;;
-        resume | push | send | open) words+=' --no-block' ;;
+        resume | cancel-task | push | send | open) words+=' --no-block' ;;
         interrupt) words+=' --while-connected --no-block' ;;
         terminate) words+=' --remove --no-block' ;;
         restart) words+=' --background --setenv' ;;

@@ -344,7 +344,7 @@ int greenroom_task_begin_async(greenroom_app *app, const char *name, greenroom_t
 
 /*
  * Reports how far the task is, for the user, and does not wait. done and total are at most 2^53; total 0: it is not known. title:
- * at most 128 bytes; NULL or empty: the last one stays. A task with a title that began in the foreground may go on in the
+ * at most 128 bytes; NULL or empty: the last one stays. A task with a title that began in the foreground may continue in the
  * background for as long as done grows. It may be called as often as the work advances: what comes within 100 ms of the last
  * report is left out, except for the end (done == total).
  */

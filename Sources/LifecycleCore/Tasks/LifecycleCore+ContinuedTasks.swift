@@ -84,7 +84,8 @@ extension LifecycleCore {
         }
     }
 
-    /// A user cancels the open tasks of this name: they are told to end. In the background they have the time of the notice at least.
+    /// A user cancels the open tasks of this name: the app is notified that they expire. In the background they have at least the time of
+    /// the notice.
     mutating func cancelTaskRequested(_ request: RequestID, _ index: AppIndex, _ name: String, _ now: Instant) {
         switch apps[index].phase {
         case .notRunning: return answer(request, .refused(.notRunning))
@@ -173,7 +174,7 @@ extension Assertion {
         self.progress?.continuation = .yes
     }
 
-    /// What observers are told now; `nil`: nothing.
+    /// What observers are notified of now; `nil`: nothing.
     fileprivate mutating func publish(_ now: Instant) -> TaskProgress? {
         guard let progress,
             progress.published == .origin || now - progress.published >= LifecycleCore.progressInterval

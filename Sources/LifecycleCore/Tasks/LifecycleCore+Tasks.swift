@@ -106,7 +106,7 @@ extension LifecycleCore {
         notify(index, .tasksExpiring)
     }
 
-    /// L23: with a task open the app is inspected and then killed; with none it is suspended without delay. Continued tasks go on.
+    /// L23: with a task open the app is inspected and then killed; with none it is suspended without delay. Continued tasks continue.
     mutating func backgroundTimeEnded(_ index: AppIndex, _ now: Instant) {
         if self[run: index].assertions.hasLimitedTasks {
             self[run: index].budget.deadline?.isInspected = true

@@ -54,7 +54,7 @@ struct OpenProgress: Hashable, Sendable {
     var report: TaskProgress
     /// When the app reported first, or `done` grew last.
     var advanced: Instant
-    /// When observers were told of it last.
+    /// When observers were notified of it last.
     var published: Instant
     var continuation = Continuation.no
 }

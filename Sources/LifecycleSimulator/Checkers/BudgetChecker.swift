@@ -88,7 +88,7 @@ struct BudgetChecker {
         }
         let run = world.runs[index]
         // The daemon did not run: it may not have read what the app has reported.
-        if world.lateness > stays[app].lateness { continued.renew(app, now) }
+        if world.lateness - stays[app].lateness >= 1 * .second { continued.renew(app, now) }
         if let since = stays[app].since {
             stays[app].ran += now - since - (run.frozenTime(at: now) - stays[app].frozenTime)
             stays[app].allowance += world.lateness - stays[app].lateness

@@ -67,7 +67,7 @@ class Task:
     def progress(self, done: int, total: int, title: str = "") -> None:
         """Reports how far the task is, for the user: `total` is 0 if it is not known, an empty `title` keeps the last one.
 
-        A task with a title that began in the foreground may go on in the background for as long as `done` grows. It may be called
+        A task with a title that began in the foreground may continue in the background for as long as `done` grows. It may be called
         as often as the work advances: what comes within 100 ms of the last report is left out, except for the end.
         """
         now = time.monotonic()

@@ -105,7 +105,7 @@ struct ContinuedTaskTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("the other tasks of the app have its background time, and a continued one goes on after them (L21)")
+    @Test("the other tasks of the app have its background time, and a continued one continues after them (L21)")
     func otherTasks() throws {
         let harness = exporting("photos")
         harness.task("photos", "sync")
@@ -268,7 +268,7 @@ struct ContinuedTaskTests {
             progress(harness, "photos", "export", UInt64(done))
         }
         #expect(harness.view("photos").unrequestedTime == .zero)
-        // Other tasks use it up, and those of the user go on.
+        // Other tasks use it up, and those of the user continue.
         harness.endTask("photos", "export")
         harness.activate("photos")
         harness.background("photos")
@@ -285,7 +285,7 @@ struct ContinuedTaskTests {
     }
 
     @Test(
-        "observers are told of the progress of a task ten times in a second at most, and of an unknown one with a warning"
+        "observers are notified of the progress of a task ten times in a second at most, and of an unknown one with a warning"
     )
     func reports() {
         let harness = exporting("photos")
