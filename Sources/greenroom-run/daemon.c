@@ -98,6 +98,46 @@ static bool group_of(pid_t pid, char *group, size_t size) {
     return true;
 }
 
+/// Opens the file in which processes are put into this process's own group.
+static int open_own_members(const struct relay *relay) {
+    char link[32], path[4096], group[1024], own[1024];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", relay->folder);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length <= 0 || !group_of(relay->child, group, sizeof group) || !group_of(getpid(), own, sizeof own))
+        return -1;
+    // The folder without the group is where the hierarchy is mounted.
+    size_t end = strlen(group);
+    if ((size_t)length <= end || memcmp(path + length - end, group, end) != 0)
+        return -1;
+    snprintf(path + length - end, sizeof path - ((size_t)length - end), "%s/cgroup.procs", own);
+    return open(path, O_WRONLY | O_CLOEXEC);
+}
+
+bool relay_release_children(const struct relay *relay) {
+    int own = open_own_members(relay);
+    // Processes may fork meanwhile. Each round moves all that are there.
+    for (int round = 0; own >= 0 && round < 100; round++) {
+        int members = openat(relay->folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+        FILE *list = members < 0 ? NULL : fdopen(members, "r");
+        if (!list)
+            break;
+        int pid, count = 0, moved = 0;
+        while (fscanf(list, "%d", &pid) == 1) {
+            count++;
+            // One that has ended meanwhile counts.
+            moved += pid == relay->child || dprintf(own, "%d\n", pid) > 0 || errno == ESRCH;
+        }
+        fclose(list);
+        if (count == 0 || moved < count) {
+            close(own);
+            return count == 0;
+        }
+    }
+    if (own >= 0)
+        close(own);
+    return false;
+}
+
 void terminal_take(struct relay *relay) {
     if (relay->terminal < 0 || relay->held > 0)
         return;

@@ -69,7 +69,11 @@ static bool start_child(struct relay *relay, struct group *group, int go[2]) {
         return false;
     if (relay->child > 0) {
         close(go[0]);
-        close(group->folder);
+        close_end(&relay->folder);
+        if (relay->keeps_children)
+            relay->folder = group->folder;
+        else
+            close(group->folder);
         close(group->members);
         if (!is_inside)
             relay->process = (int)syscall(SYS_pidfd_open, relay->child, 0);
@@ -249,12 +253,14 @@ static enum protocol protocol_of(const char *name) {
 
 int main(int argc, char **argv) {
     static struct relay relay = {
-        .socket = -1, .freezer = -1, .killer = -1, .process = -1, .parent = -1, .hang_up = -1, .signals = -1, .terminal = -1,
+        .folder = -1, .socket = -1, .freezer = -1, .killer = -1, .process = -1, .parent = -1, .hang_up = -1, .signals = -1, .terminal = -1,
         .name = ""};
     int i = 1;
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--quiet") == 0)
             relay.quiet = true;
+        else if (strcmp(argv[i], "--keep-children") == 0)
+            relay.keeps_children = true;
         else if (strcmp(argv[i], "--name") == 0 && i + 1 < argc)
             relay.name = argv[++i];
         else if (strcmp(argv[i], "--protocol") == 0 && i + 1 < argc && protocol_of(argv[i + 1]))

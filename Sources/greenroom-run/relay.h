@@ -11,7 +11,7 @@
 /// waits: for the end of the command, for signals, for its own caller, and for the daemon. Without --protocol= no byte of the command
 /// passes through it.
 ///
-/// Usage: greenroom-run [--quiet] [--name NAME] [--protocol jsonrpc|mcp] [-p KEY=VALUE]… SOCKET… -- COMMAND…
+/// Usage: greenroom-run [--quiet] [--keep-children] [--name NAME] [--protocol jsonrpc|mcp] [-p KEY=VALUE]… SOCKET… -- COMMAND…
 ///
 /// SOCKET: where a greenroomd may listen; the first that accepts counts.
 /// Exit status: that of the command, 128 + n for signal n; 125: the relay itself failed, 126: the command cannot be executed, 127:
@@ -27,6 +27,8 @@ enum { MOST_SOCKETS = 8, MOST_SETTINGS = 64 };
 
 struct relay {
     bool quiet;
+    bool keeps_children;
+    int folder;      // of the command's group, with `keeps_children`
     int socket;      // the daemon; -1: none
     int freezer;     // cgroup.freeze of the command's group
     int killer;      // cgroup.kill
@@ -56,6 +58,10 @@ struct relay {
 
 /// Closes a descriptor if it is open, and sets it to -1.
 void close_end(int *descriptor);
+
+/// What the command has left behind leaves its group for that of the relay, and goes on as without it.
+/// - Returns: false if it may not, or does not come to an end.
+bool relay_release_children(const struct relay *relay);
 
 /// Connects to a daemon; -1 if none listens at the path.
 int relay_connect(const char *path);

@@ -147,6 +147,7 @@ static void leave_command(struct relay *relay) {
     close_end(&relay->freezer);
     close_end(&relay->killer);
     close_end(&relay->process);
+    close_end(&relay->folder);
     relay->child = 0;
     relay->held = 0;
     relay->is_busy = relay->has_verdict = false;
@@ -167,6 +168,9 @@ static int child_changed(struct relay *relay) {
         if (change.si_code == CLD_STOPPED)
             stop(change.si_status);
     }
+    // greenroomd waits for the status before it ends what is left.
+    if (relay->keeps_children && relay->folder >= 0 && !relay_release_children(relay) && !relay->quiet)
+        dprintf(STDERR_FILENO, "greenroomctl: run: what the command has left behind is ended: it cannot be moved\n");
     int status = change.si_code == CLD_EXITED ? (change.si_status & 0xff) << 8
                                               : change.si_status | (change.si_code == CLD_DUMPED ? 0x80 : 0);
     char message[32];

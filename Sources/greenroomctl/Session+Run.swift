@@ -10,6 +10,7 @@ extension Session {
         if invocation.has(.keep) { try createManifestOfRun() }
         var arguments = [Self.relay]
         if invocation.has(.quiet) { arguments.append("--quiet") }
+        if invocation.has(.keepChildren) { arguments.append("--keep-children") }
         if let name = invocation.options[.name] { arguments += ["--name", name] }
         let chosen = RunProtocol(invocation)
         if let chosen { arguments += ["--protocol", chosen.rawValue] }

@@ -222,6 +222,7 @@ package enum Option: String, CaseIterable, Sendable {
     case svg, html, perfetto, file
     case jetsamOrder = "jetsam-order"
     case name, quiet, keep, `protocol`
+    case keepChildren = "keep-children"
     case scene, scenes
     case output
     case junit, client, rounds, only
@@ -240,7 +241,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
-            .name, .quiet, .keep, .protocol, .scene, .scenes, .junit, .client, .rounds, .only:
+            .name, .quiet, .keep, .keepChildren, .protocol, .scene, .scenes, .junit, .client, .rounds, .only:
             nil
         }
     }
@@ -268,7 +269,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .scene: "ID"
         case .protocol: "NAME"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .keep, .scenes:
+            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .keep, .keepChildren, .scenes:
             nil
         }
     }
@@ -293,7 +294,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .property: [.show, .run, .certify]
         case .keep: [.run, .certify]
         case .junit, .client, .rounds, .only: [.certify]
-        case .name, .quiet: [.run]
+        case .name, .quiet, .keepChildren: [.run]
         case .protocol: [.run, .mcpConfig]
         case .output: [.snapshot]
         case .value: [.show]

@@ -108,6 +108,26 @@ struct RunTests {
         }
     }
 
+    @Test("--keep-children: what a command leaves behind goes on in its caller's group; without it, it is ended (L54, L47)")
+    func keepsChildren() throws {
+        let daemon = try TestDaemon()
+        let program = "setsid sleep 1000 </dev/null >/dev/null & setsid sleep 1001 </dev/null >/dev/null & echo $!; exit 4"
+        func group(of pid: Int32) -> String { TestDaemon.text(of: "/proc/\(pid)/cgroup") }
+        for keeps in [true, false] {
+            let client = try RunClient(
+                daemon, ["sh", "-c", program], options: RunClient.soon + (keeps ? ["--keep-children"] : []))
+            let left = try #require(Int32(try client.line()))
+            #expect(try client.end() == .exited(4))
+            try daemon.eventually("nothing is left of it for the daemon") { try daemon.listed().isEmpty }
+            #expect(!daemon.isPopulated(command: "run@sh"))
+            let isAlive = try ProcFS().stat(of: left).map { !$0.isDead } ?? false
+            #expect(isAlive == keeps)
+            guard keeps else { continue }
+            #expect(group(of: left) == group(of: getpid()))
+            for pid in [left, left - 1] where TestDaemon.text(of: "/proc/\(pid)/comm") == "sleep\n" { kill(pid, SIGKILL) }
+        }
+    }
+
     /// A client starts the command as its child, has the other ends of its streams, and is killed. It tells the pids of the two.
     private static let client = #"""
         import os, subprocess, sys

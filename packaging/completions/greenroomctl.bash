@@ -111,7 +111,7 @@ _greenroomctl() {
         enable | disable) words+=' --now --config' ;;
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
-        run) words+=' --property --name --protocol --keep --quiet' ;;
+        run) words+=' --property --name --protocol --keep --keep-children --quiet' ;;
         mcp-config) words+=' --protocol --remove' ;;
         certify) words+=' --property --client --rounds --timeout --only --junit --keep --config' ;;
         top) words+=' --interval --sort --batch --count' ;;
