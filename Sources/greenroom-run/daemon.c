@@ -51,6 +51,13 @@ bool relay_send(int socket_, const char *message, size_t length, int descriptor)
     return sendmsg(socket_, &header, MSG_NOSIGNAL) == (ssize_t)length;
 }
 
+void relay_describe(const struct relay *relay) {
+    if (relay->protocol == MODEL_CONTEXT)
+        relay_send(relay->socket, "L", 1, -1);
+    if (relay->keeps_children)
+        relay_send(relay->socket, "K", 1, -1);
+}
+
 ssize_t relay_receive(int socket_, char *message, size_t size, int descriptors[2]) {
     union {
         char bytes[CMSG_SPACE(2 * sizeof(int))];
@@ -105,11 +112,12 @@ static int open_own_members(const struct relay *relay) {
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0 || !group_of(relay->child, group, sizeof group) || !group_of(getpid(), own, sizeof own))
         return -1;
-    // The folder without the group is where the hierarchy is mounted.
-    size_t end = strlen(group);
-    if ((size_t)length <= end || memcmp(path + length - end, group, end) != 0)
+    // Without "0::". The folder without the group is where the hierarchy is mounted.
+    const char *name = group + 3;
+    size_t end = strlen(name);
+    if ((size_t)length <= end || memcmp(path + length - end, name, end) != 0)
         return -1;
-    snprintf(path + length - end, sizeof path - ((size_t)length - end), "%s/cgroup.procs", own);
+    snprintf(path + length - end, sizeof path - ((size_t)length - end), "%s/cgroup.procs", own + 3);
     return open(path, O_WRONLY | O_CLOEXEC);
 }
 

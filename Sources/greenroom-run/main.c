@@ -167,8 +167,7 @@ static enum outcome start_in(struct relay *relay, struct group *group, const cha
     }
     relay->freezer = controls[0];
     relay->killer = controls[1];
-    if (relay->protocol == MODEL_CONTEXT)
-        relay_send(relay->socket, "L", 1, -1);
+    relay_describe(relay);
     if (write(go[1], "", 1) != 1) {
         drop_child(relay, go);
         say("cannot start the command", strerror(errno));

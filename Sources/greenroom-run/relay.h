@@ -65,6 +65,8 @@ bool relay_release_children(const struct relay *relay);
 
 /// Connects to a daemon; -1 if none listens at the path.
 int relay_connect(const char *path);
+/// Tells the daemon what it has to know of a command: whether it may be started again, and whether what it leaves behind goes on.
+void relay_describe(const struct relay *relay);
 /// Sends a message, with a descriptor if that is not -1.
 bool relay_send(int socket, const char *message, size_t length, int descriptor);
 /// Receives a message, without its descriptors unless there is space for them: its length, 0 at the end, -1 if there is none.

@@ -67,8 +67,7 @@ static void daemon_says(struct relay *relay) {
     // A daemon knows the run again.
     case 'M':
         relay->retry = first_retry;
-        if (relay->protocol == MODEL_CONTEXT)
-            tell(relay, "L");
+        relay_describe(relay);
         relay->is_busy = false;
         break;
     case 'F':

@@ -108,10 +108,13 @@ struct RunTests {
         }
     }
 
-    @Test("--keep-children: what a command leaves behind goes on in its caller's group; without it, it is ended (L54, L47)")
+    @Test(
+        "--keep-children: what a command leaves behind goes on in its caller's group; without it, it is ended (L54, L47)"
+    )
     func keepsChildren() throws {
         let daemon = try TestDaemon()
-        let program = "setsid sleep 1000 </dev/null >/dev/null & setsid sleep 1001 </dev/null >/dev/null & echo $!; exit 4"
+        let program =
+            "setsid sleep 1000 </dev/null >/dev/null & setsid sleep 1001 </dev/null >/dev/null & echo $!; exit 4"
         func group(of pid: Int32) -> String { TestDaemon.text(of: "/proc/\(pid)/cgroup") }
         for keeps in [true, false] {
             let client = try RunClient(
@@ -124,7 +127,9 @@ struct RunTests {
             #expect(isAlive == keeps)
             guard keeps else { continue }
             #expect(group(of: left) == group(of: getpid()))
-            for pid in [left, left - 1] where TestDaemon.text(of: "/proc/\(pid)/comm") == "sleep\n" { kill(pid, SIGKILL) }
+            for pid in [left, left - 1] where TestDaemon.text(of: "/proc/\(pid)/comm") == "sleep\n" {
+                kill(pid, SIGKILL)
+            }
         }
     }
 

@@ -69,7 +69,8 @@ extension RunController {
             // report by now, there will be no report. The kernel has the report once the zombie is gone, so it is asked afterwards.
             let isReaped = (try? ProcFS().stat(of: process.pid)) == nil
             let status = (try? process.exitStatus()) ?? nil
-            guard status != nil || isReaped || self.context.loop.now() >= limit else { return false }
+            let isKnown = (status != nil || isReaped) && self.relay?.isToReport != true
+            guard isKnown || self.context.loop.now() >= limit else { return false }
             self.exited(status.map { ExitStatus($0) } ?? .unknown, cpu: .zero)
             return true
         }
