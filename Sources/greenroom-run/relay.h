@@ -59,13 +59,13 @@ struct relay {
 /// Closes a descriptor if it is open, and sets it to -1.
 void close_end(int *descriptor);
 
-/// What the command has left behind leaves its group for that of the relay, and goes on as without it.
+/// What the command has left behind leaves its group for that of the relay, and continues as without it.
 /// - Returns: false if it may not, or does not come to an end.
 bool relay_release_children(const struct relay *relay);
 
 /// Connects to a daemon; -1 if none listens at the path.
 int relay_connect(const char *path);
-/// Tells the daemon what it has to know of a command: whether it may be started again, and whether what it leaves behind goes on.
+/// Tells the daemon what it has to know of a command: whether it may be started again, and whether what it leaves behind continues.
 void relay_describe(const struct relay *relay);
 /// Sends a message, with a descriptor if that is not -1.
 bool relay_send(int socket, const char *message, size_t length, int descriptor);

@@ -187,7 +187,7 @@ enum Help {
           --protocol NAME         What the command reads and writes, jsonrpc or mcp: a request without an answer keeps it
                                   awake; with mcp it may be ended while it sleeps, and its client's next message starts it again
           --keep                  Create a manifest of the command first, so that it can be launched as the app NAME
-          --keep-children         Processes that the command leaves behind when it ends go on, as without greenroomd
+          --keep-children         Processes that the command leaves behind when it ends continue, as without greenroomd
           --quiet                 Do not warn if the command is executed without greenroomd
 
         The command has the caller's context: streams, terminal, directory, environment, limits. While nothing happens at its

@@ -128,7 +128,7 @@ struct RunTerminalTests {
     }
 
     @Test(
-        "a relay that is stopped while its command sleeps delays the thaw only, and the command goes on with the relay (L54)"
+        "a relay that is stopped while its command sleeps delays the thaw only, and the command continues with the relay (L54)"
     )
     func stoppedRelay() throws {
         let daemon = try TestDaemon()

@@ -109,7 +109,7 @@ struct RunTests {
     }
 
     @Test(
-        "--keep-children: what a command leaves behind goes on in its caller's group; without it, it is ended (L54, L47)"
+        "--keep-children: what a command leaves behind continues in its caller's group; without it, it is ended (L54, L47)"
     )
     func keepsChildren() throws {
         let daemon = try TestDaemon()

@@ -131,7 +131,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from run' -s p -l property -
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l name -x -d 'The app is run@NAME'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run mcp-config' -l protocol -x -a 'jsonrpc mcp' -d 'What the command reads and writes'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l keep -d 'Create a manifest first'
-complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l keep-children -d 'What it leaves behind goes on'
+complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l keep-children -d 'What it leaves behind continues'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -s p -l property -x -d 'A setting of the command: KEY=VALUE'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l client -x -a '(__fish_complete_command)' -d 'Make the requests with this command'
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l rounds -x -d 'Suspend the app so often'

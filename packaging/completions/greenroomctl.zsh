@@ -122,7 +122,7 @@ _greenroomctl() {
             ;;
         run)
             _arguments $common '*'{-p,--property=}'[set a setting of greenroom.app(5)]:KEY=VALUE' '--name=[the app is run@NAME]:name' \
-                '--protocol=[what the command reads and writes]:protocol:(jsonrpc mcp)' '--keep[create a manifest first]' '--keep-children[what it leaves behind goes on]' '--quiet[do not warn]' '*::command:_normal'
+                '--protocol=[what the command reads and writes]:protocol:(jsonrpc mcp)' '--keep[create a manifest first]' '--keep-children[what it leaves behind continues]' '--quiet[do not warn]' '*::command:_normal'
             ;;
         receipts)
             _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'
