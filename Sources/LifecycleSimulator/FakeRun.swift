@@ -186,6 +186,8 @@ enum KernelAction {
     case flood(left: Int)
     case pester(attempt: Int)
     case peerCloses
+    /// A peer makes room for a blocked write.
+    case peerReads(request: Int)
     /// The daemon looks at some more of many descriptors.
     case reportBurst(attempt: Int, next: Int32)
 }

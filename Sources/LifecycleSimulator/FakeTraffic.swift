@@ -37,16 +37,21 @@ struct RunTraffic {
     struct Request {
         /// The thread.
         let number: Int
-        /// When the app read it.
-        let since: Microseconds
-        let until: Microseconds
+        /// When the app read it, or sent the last piece.
+        var since: Microseconds
+        var until: Microseconds
         /// In a call that cannot be watched; otherwise it waits for a time.
         let isUnwatched: Bool
         /// What events were late by when it began, in all.
-        let lateness: Microseconds
+        var lateness: Microseconds
+        /// What freezes were reported late by until then, in all.
+        var lateFreezes: Microseconds = 0
+        /// It is a blocked write: it ends when its peer reads.
+        var isWrite = false
+        var stream: PieceStream?
 
         /// A shorter wait is work.
-        var isShort: Bool { until - since < 5 * .second }
+        var isShort: Bool { (stream?.rest ?? until - since) < 5 * .second }
     }
     /// What the daemon has measured, and what the app had to do then.
     struct Measured {
@@ -57,11 +62,15 @@ struct RunTraffic {
     }
     /// A timer of 5 s or more was served.
     struct Served {
+        enum Kind { case timer, piece, write }
+        let kind: Kind
         let run: Int
         let since: Microseconds
         let due: Microseconds
         let at: Microseconds
         let lateness: Microseconds
+        /// What the kernel has held it up for.
+        let excuse: Microseconds
     }
 
     /// The duplicates of the descriptors, and the thread that looks at them.
@@ -100,6 +109,12 @@ struct RunTraffic {
     var connections = 0
     /// When it last stopped itself: then it serves no timers.
     var lastStop: Microseconds = -1
+    /// When something held it up that the daemon cannot help: a freeze that never completes.
+    var heldUpAt: Microseconds = -1
+    /// What its freezes were reported late by, in all.
+    var lateFreezes: Microseconds = 0
+    /// Threads whose kept rests the daemon has found in this freeze.
+    var keptRests: Set<Int> = []
     /// The number of the last request.
     var lastNumber = 0
     /// When bytes last went over a connection.
@@ -126,6 +141,9 @@ struct RunTraffic {
     var measuredAt: Microseconds = 0
     /// Whether the run surely had something to do at the measurement that was delivered last.
     var hadWork = false
+
+    /// Each stream is sent over a connection of its own.
+    var openConnections: Int { connections + requests.count { $0.stream != nil } }
 
     /// Whether something is unread that is not the end of a stream only.
     var hasUnread: Bool { burst != nil || unread.contains { !$0.input.isEnd } }
@@ -158,7 +176,7 @@ struct FakeTraffic {
     var burstsLeft: Int
     /// By run.
     var runs: [RunTraffic] = []
-    /// Timers that were served in this event.
+    /// Timers that were served in this event, pieces that were sent, and writes that went on.
     var served: [RunTraffic.Served] = []
     /// Runs with something unread.
     var waiting: [Int] = []

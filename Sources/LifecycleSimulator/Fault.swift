@@ -18,6 +18,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case inboxFull
     case reloaded, inputBurst, watchFails
     case acceptsLate
+    case rests, restIsKept, callIsRestarted, blocksWrite
 
     package var name: String { String(describing: self) }
 }

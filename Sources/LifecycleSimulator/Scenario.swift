@@ -80,6 +80,8 @@ struct Scenario {
             case .evades, .asksForApps: return hasEvasion ? 1000 : 0
             case .inputFlood, .pesters, .holdsLock, .notWatchable: return hasTraffic ? 1000 : 0
             case .reloaded, .inputBurst, .watchFails: return hasMoreTraffic ? 1000 : 0
+            // The traffic of these seeds is drawn by itself.
+            case .rests, .restIsKept, .callIsRestarted, .blocksWrite: return 0
             case .acceptsLate: return hasSockets ? 1000 : 0
             case .inboxFull: return seed % 5 == 4 ? 1000 : 0
             default: break
@@ -128,7 +130,7 @@ struct Scenario {
         case .simulatedPressure: 20
         case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps, .inputFlood,
             .pesters, .holdsLock, .notWatchable, .inboxFull, .reloaded, .inputBurst, .watchFails,
-            .acceptsLate:
+            .acceptsLate, .rests, .restIsKept, .callIsRestarted, .blocksWrite:
             0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100

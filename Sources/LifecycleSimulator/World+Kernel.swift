@@ -24,6 +24,7 @@ extension World {
         case .flood(let left): flood(run, left: left)
         case .pester(let attempt): pester(run, attempt)
         case .peerCloses: closeConnection(run)
+        case .peerReads(let request): peerReads(run, request)
         case .reportBurst(let attempt, let next): reportBurst(run, attempt, next)
         }
     }
@@ -108,12 +109,14 @@ extension World {
 
     mutating func freeze(_ run: Int, _ attempt: Int) {
         workBeforeFreeze(run)
+        streamBeforeFreeze(run)
         showAtFreeze(run)
         runs[run].isAskedToFreeze = true
         runs[run].attempt = attempt
         runs[run].freezer = .freezing
         runs[run].freezeLoss = .none
         runs[run].isFreezeStuck = injects(.freezeNever)
+        if runs[run].isFreezeStuck { traffic.runs[run].heldUpAt = now }
         let extraDelay = injects(.freezeLate) ? kernelRandom.within(100 * .millisecond...4 * .second) : 0
         let delay = kernelRandom.within(20...5000) + extraDelay
         schedule(.freezeCompletes(attempt: attempt), for: run, after: delay)
@@ -131,6 +134,7 @@ extension World {
         runs[run].freezer = .frozen
         runs[run].frozenSince = now
         let extraDelay = injects(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
+        traffic.runs[run].lateFreezes += extraDelay
         let (id, memory) = (runs[run].id, runs[run].memory)
         let delay = kernelRandom.within(10...15_000) + extraDelay
         // Processes that share memory are estimated first. The exact size may come when the app runs again.
@@ -156,6 +160,8 @@ extension World {
         guard runs[run].freezer == .frozen, runs[run].attempt == attempt, runs[run].program == .running, !isQuiet
         else { return }
         faults.add(.continuedByOthers)
+        traffic.runs[run].keptRests = []
+        if streams.areUsed { traffic.runs[run].heldUpAt = now }
         endFrozenTime(run)
         runs[run].freezeLoss = .undelivered
         let delay = signalRandom.within(5...20 * .millisecond)
@@ -171,6 +177,7 @@ extension World {
     }
 
     private mutating func endFrozenTime(_ run: Int) {
+        resumeWaits(run)
         runs[run].frozenTime = runs[run].frozenTime(at: now)
         runs[run].frozenSince = nil
         runs[run].freezer = .thawed

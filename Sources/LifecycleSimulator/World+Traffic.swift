@@ -31,6 +31,9 @@ extension World {
         apps[app].run.map { traffic.runs[$0].burst != nil || !traffic.runs[$0].unread.isEmpty } ?? false
     }
 
+    /// Whether a thread of the run is in a call that cannot be watched.
+    func isInUnwatchedCall(_ run: Int) -> Bool { traffic.runs[run].requests.contains(where: \.isUnwatched) }
+
     /// Whether the app is awake because its descriptors cannot be watched.
     func isLeftAwake(_ app: Int) -> Bool {
         guard let run = apps[app].run else { return false }
@@ -42,20 +45,20 @@ extension World {
         let policy = apps[runs[run].app].policy
         let state = traffic.runs[run]
         if state.hasUnread || hasClients(runs[run].app) { return now }
-        if policy.keepAwake.contains(.connections), state.connections > 0 { return now }
+        if policy.keepAwake.contains(.connections), state.openConnections > 0 { return now }
         let tick = tick(of: runs[run].app)
         if policy.keepAwake.contains(.timers), tick != nil { return now }
         var last = max(state.lastWork, min(now, state.busyUntil), min(now, state.unsentUntil))
-        for request in state.requests { last = max(last, lastWork(of: request)) }
-        if tick != nil, state.connections > 0, policy.keepAwake.contains(.requests) {
+        for request in state.requests { last = max(last, lastWork(of: request, run)) }
+        if tick != nil, state.openConnections > 0, policy.keepAwake.contains(.requests) {
             last = max(last, min(now, state.lastTransfer + policy.requestTime.microseconds))
         }
         return last
     }
 
     /// What a stopped app waits for ends when it is continued. Before it ends, a timer keeps the app awake for a moment.
-    private func lastWork(of request: RunTraffic.Request) -> Microseconds {
-        if request.isUnwatched || request.isShort { return now }
+    private func lastWork(of request: RunTraffic.Request, _ run: Int) -> Microseconds {
+        if request.isUnwatched || request.isShort || mayLookShort(request, run) { return now }
         return request.until - now <= 3 * .second ? now : 0
     }
 
@@ -221,16 +224,26 @@ extension World {
         for request in traffic.runs[run].requests where isOver(request) {
             traffic.runs[run].lastWork = now
             traffic.runs[run].lastTransfer = now
-            if !request.isShort, !request.isUnwatched, traffic.runs[run].lastStop < request.since {
-                traffic.served.append(
-                    RunTraffic.Served(
-                        run: run, since: request.since, due: request.until, at: now, lateness: request.lateness))
-            }
-            if !isQuiet, traffic.random.chance(300) {
+            recordServed(request, run)
+            if !isQuiet, request.stream == nil, !request.isWrite, traffic.random.chance(300) {
                 traffic.runs[run].unsentUntil = now + traffic.random.within(0...3 * .second)
             }
         }
+        if !isQuiet { restStreams(run) }
         traffic.runs[run].requests.removeAll(where: isOver)
+    }
+
+    private mutating func recordServed(_ request: RunTraffic.Request, _ run: Int) {
+        let state = traffic.runs[run]
+        let isWork = request.stream != nil || request.isWrite
+        guard isWork || !request.isUnwatched && !request.isShort, state.lastStop < request.since,
+            !isWork || state.heldUpAt < request.since
+        else { return }
+        let kind: RunTraffic.Served.Kind = request.isWrite ? .write : request.isShort ? .piece : .timer
+        traffic.served.append(
+            RunTraffic.Served(
+                kind: kind, run: run, since: request.since, due: request.stream?.due ?? request.until, at: now,
+                lateness: request.lateness, excuse: isWork ? state.lateFreezes - request.lateFreezes : 0))
     }
 
     // MARK: Measurements
@@ -249,7 +262,9 @@ extension World {
         traffic.runs[run].measured.append(
             RunTraffic.Measured(
                 work: work, kind: kind, isInUnwatchedCall: requests.contains(where: \.isUnwatched),
-                isInShortWait: requests.contains { !$0.isUnwatched && $0.isShort && !isTimer($0, of: run, work.due) }))
+                isInShortWait: requests.contains {
+                    !$0.isUnwatched && $0.isShort && !mayBeTick($0, run) && !isTimer($0, of: run, work.due)
+                }))
         if isBrief {
             work = RunWork(cpu: work.cpu)
             work.isBrief = true
@@ -280,8 +295,8 @@ extension World {
         work.unsent = UInt64(max(0, state.unsentUntil - now))
         let isUnreadOwn = state.unread.allSatisfy { $0.input.isEnd || $0.input.source == .own }
         work.isOwn = work.unread > 0 && isUnreadOwn && !hasClients(runs[run].app)
-        work.connections = state.connections
-        if work.tick != nil, state.connections > 0 { work.traffic = (now - state.lastTransfer).duration }
+        work.connections = state.openConnections
+        if work.tick != nil, state.openConnections > 0 { work.traffic = (now - state.lastTransfer).duration }
         work.isIncomplete = !isQuiet && traffic.random.chance(10)
         return work
     }
@@ -294,6 +309,10 @@ extension World {
             threads.append(ThreadSighting(thread: 2, activity: .waiting(wait)))
         }
         for request in traffic.runs[run].requests {
+            if let stream = request.stream {
+                threads.append(sighting(of: request, stream, run))
+                continue
+            }
             let wait = Wait(
                 call: 3, length: (request.until - request.since).duration, due: request.until.duration,
                 stamp: UInt64(request.since))
@@ -304,6 +323,7 @@ extension World {
         }
         let verdict = traffic.runs[run].waits.judge(
             threads, at: now.duration, idleTime: policy.idleTime, isFrozen: runs[run].freezer == .frozen)
+        keepRests(run)
         switch verdict.work {
         case .unwatched: work.wait = .unwatchedCall
         case .shortWait: work.wait = .short

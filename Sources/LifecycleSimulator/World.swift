@@ -16,7 +16,7 @@ struct World {
         case flood
         case source
         case mode
-        case peer, morePeers
+        case peer, morePeers, streamPeer
         case client
         case socket(Int, SocketAction)
         /// A launch of the storm has had its processor time.
@@ -88,6 +88,7 @@ struct World {
     var memory: MemoryFeatures
     /// Peers of apps, and what apps do for them.
     var traffic: FakeTraffic
+    var streams: FakeStreams
     /// The sockets that the daemon holds.
     var sockets: FakeSockets
     var connections: FakeConnections
@@ -129,6 +130,7 @@ struct World {
         loadRandom = Random(seed: scenario.seed ^ 0x6c6f_6164)
         memory = MemoryFeatures(seed: scenario.seed)
         traffic = FakeTraffic(scenario)
+        streams = FakeStreams(scenario)
         sockets = FakeSockets(scenario)
         connections = FakeConnections(scenario)
         scenes = FakeScenes(scenario)
@@ -167,6 +169,7 @@ struct World {
         if modes.areUsed { queue.push(.mode, at: scenario.pace) }
         if scenario.hasTraffic { queue.push(.peer, at: scenario.pace) }
         if scenario.hasMoreTraffic { queue.push(.morePeers, at: scenario.pace) }
+        if streams.areUsed { queue.push(.streamPeer, at: scenario.pace) }
         if scenario.hasSockets { queue.push(.client, at: scenario.pace / 2) }
     }
 
@@ -229,8 +232,8 @@ struct World {
                 }
                 return .run(id, .inspected(inspection))
             case .deliver(let event): return event
-            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers, .load,
-                .client, .socket, .source, .mode:
+            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers,
+                .streamPeer, .load, .client, .socket, .source, .mode:
                 handle(item)
             }
         }
@@ -263,6 +266,7 @@ struct World {
         case .mode: actAsMode()
         case .peer: actAsPeer()
         case .morePeers: actAsMorePeers()
+        case .streamPeer: actAsStreamPeer()
         case .client: actAsClient()
         case .socket(let app, let action): act(action, at: app)
         case .load(let version): completeLaunches(version)

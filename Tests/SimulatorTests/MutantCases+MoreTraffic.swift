@@ -20,6 +20,25 @@ extension MutantCase {
             case .listener, .stream, .datagram, .pipe, .terminal, .epoll, nil: event
             }
         },
+        .events("ignores what an epoll descriptor waits for", .inputWakes) { event in
+            input(event)?.kind == .epoll ? nil : event
+        },
+        .events("ignores the ends of connections", .inputWakes) { event in
+            input(event)?.isEnd ?? false ? nil : event
+        },
+        MutantCase(name: "leaves frozen what waits for a short time", rule: .workGoesOn) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                guard case .run(let run, .workMeasured(var work)) = event, mutant.suspended.contains(run) else {
+                    return mutant.core.handle(event, at: now)
+                }
+                if work.wait == .short { work.wait = nil }
+                return mutant.core.handle(.run(run, .workMeasured(work)), at: now)
+            }
+        },
+        .effects("does not look at frozen threads", .frozenThreadsAreWatched) { effects, event, _ in
+            guard case .run(let run, .frozen) = event else { return effects }
+            return effects.filter { $0 != .measureWork(run, .full) }
+        },
     ]
 
     private static let blindness: [MutantCase] = [

@@ -87,7 +87,7 @@ struct Checkers {
         relaunches.record(event, of: app, model)
         homes.record(event, of: app, model)
         traffic.record(event, of: app, model, deadline: core.nextDeadline, at: world.now)
-        idleness.record(event, of: app, model, at: world.now)
+        idleness.record(event, of: app, model, world, at: world.now)
         locks.record(event, of: app, model, at: world.now)
         processors.record(event)
         sockets.record(event)
@@ -147,6 +147,7 @@ struct Checkers {
         homes.verify(model, core, at: now, &findings)
         for app in isDeep ? Array(model.apps.indices) : apps { verify(app, model, world, core) }
         idleness.verifyTimers(model, world, at: now, &findings)
+        idleness.verifyFrozen(model, world, at: now, &findings)
         traffic.verify(model, world, core, at: now, &findings)
         if case .deadlineReached = event { verifyDue(model, world, core) }
         if isDeep { verifyAll(model, world, core) }

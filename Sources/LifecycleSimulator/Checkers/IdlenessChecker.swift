@@ -20,20 +20,34 @@ struct IdlenessChecker {
         var hintedAt: Microseconds?
         /// When its manifest changed `IdleSec=`.
         var changedAt: Microseconds = 0
+        /// It was a worker when it was frozen, so it is looked at again.
+        var isFrozenAsWorker = false
+    }
+    /// A worker that is frozen while a thread of it is in a call that cannot be watched.
+    private struct FrozenInCall {
+        let app: Int
+        let run: Int
+        let attempt: Int
+        /// Since when the core knows that it is frozen, and how late events were then.
+        let since: Microseconds
+        let lateness: Microseconds
     }
 
     private var apps: [App]
+    private var frozenInCall: [FrozenInCall] = []
 
     /// A measurement and a thaw take some milliseconds, and the daemon may have other work.
     private static let slack: Microseconds = 1 * .second
     private static let lockRetry: Microseconds = 5 * .second
+    /// A look at frozen threads takes milliseconds.
+    private static let longestLook: Microseconds = 100 * .millisecond
     /// When it is known that a program waits in ticks, at least.
     private static let timeToLearn: Microseconds = 10 * .second
 
     init(apps count: Int) { apps = Array(repeating: App(), count: count) }
 
     /// Records an event. Called before the core handles it.
-    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, _ world: World, at now: Microseconds) {
         if case .recovered = event { for app in apps.indices { (apps[app].since, apps[app].hintedAt) = (nil, nil) } }
         guard let app else { return }
         switch event {
@@ -52,6 +66,9 @@ struct IdlenessChecker {
             apps[app].hintedAt = nil
             let known = model.apps[app].policy
             if policy.idleTime != known.idleTime || policy.role != known.role { apps[app].changedAt = now }
+        case .run(let run, .frozen(let attempt, _, _)):
+            apps[app].hintedAt = nil
+            if model.apps[app].run == run { recordFrozen(app, attempt, model, world, at: now) }
         default: apps[app].hintedAt = nil
         }
     }
@@ -63,7 +80,9 @@ struct IdlenessChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = App()
-        case .freeze: checkFreeze(app, event, model, world, &findings)
+        case .freeze:
+            apps[app].isFrozenAsWorker = model.apps[app].policy.role == .worker
+            checkFreeze(app, event, model, world, &findings)
         case .measureWork:
             // A worker is looked at once more when it is frozen.
             findings.check(
@@ -108,9 +127,41 @@ struct IdlenessChecker {
         return world.traffic.runs[index].hadWork
     }
 
+    // MARK: Frozen threads
+
+    /// The core learns that a worker is frozen. What its threads do does not change from then on.
+    private mutating func recordFrozen(
+        _ app: Int, _ attempt: Int, _ model: CoreModel, _ world: World, at now: Microseconds
+    ) {
+        let known = model.apps[app]
+        guard known.phase == .suspending, known.freezeAttempt == attempt, apps[app].isFrozenAsWorker,
+            known.policy.role == .worker, let run = known.run.flatMap({ world.index(of: $0) }),
+            world.isInUnwatchedCall(run)
+        else { return }
+        frozenInCall.append(
+            FrozenInCall(app: app, run: run, attempt: attempt, since: now, lateness: world.pastLateness))
+    }
+
+    /// Checks that no worker stays frozen with a thread in a call whose end nobody would see.
+    mutating func verifyFrozen(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
+        if frozenInCall.isEmpty { return }
+        frozenInCall.removeAll { frozen in
+            let known = model.apps[frozen.app]
+            return model.isShuttingDown || known.phase != .suspended || known.freezeAttempt != frozen.attempt
+                || known.run != world.runs[frozen.run].id || world.runs[frozen.run].freezer != .frozen
+                || world.runs[frozen.run].program != .running
+        }
+        for frozen in frozenInCall {
+            let time = now - frozen.since
+            findings.check(
+                time <= Self.longestLook + world.lateness - frozen.lateness, .frozenThreadsAreWatched,
+                "\(model.apps[frozen.app].id) is frozen in a call that cannot be watched, for \(time) µs")
+        }
+    }
+
     // MARK: After all effects of an event
 
-    /// Checks the timers that workers have served in this event.
+    /// Checks the timers that workers have served in this event, the pieces that they have sent, and the writes that went on.
     func verifyTimers(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         for served in world.traffic.served {
             let app = world.runs[served.run].app
@@ -119,9 +170,20 @@ struct IdlenessChecker {
                 apps[app].changedAt < served.since
             else { continue }
             let late = served.at - served.due
-            let excuse = Self.slack + world.lateness - served.lateness
-            findings.check(
-                late <= 1 * .second + excuse, .ownTimersAreServed, "a timer of \(known.id) was served \(late) µs late")
+            let limit = 1 * .second + Self.slack + world.lateness - served.lateness + served.excuse
+            switch served.kind {
+            case .timer:
+                findings.check(
+                    late <= limit, .ownTimersAreServed, "a timer of \(known.id) was served \(late) µs late")
+            case .piece:
+                // Other short waits may be ticks, or what an app that has nothing to do waits for.
+                let isKept = known.policy.keepAwake.contains(.requests) && world.traffic.runs[served.run].hintedAt == nil
+                findings.check(
+                    late <= limit || !isKept, .workGoesOn, "\(known.id) has sent a piece of a stream \(late) µs late")
+            case .write:
+                findings.check(
+                    late <= limit, .workGoesOn, "a blocked write of \(known.id) went on \(late) µs after its peer has read")
+            }
         }
     }
 

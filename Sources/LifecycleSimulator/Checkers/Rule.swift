@@ -61,9 +61,13 @@ package enum Rule: String, CaseIterable, Sendable {
     case sameEventsSameEffects = "the same events have the same effects"
     case recoveryIsExact = "a recovered core equals the core that was lost"
     case inputWakes =
-        "no suspended app has input that wakes it for longer than a moment, unless its background time is used up (L50, L53)"
+        "input that wakes a suspended app waits no longer than a moment, the end of a connection no longer than 10 s (L50, L53)"
     case inputCostsLittle =
         "input causes a limited number of effects, none if it wakes no app, and a suspended app is not measured (L50)"
+    case frozenThreadsAreWatched =
+        "a worker that is frozen with a thread in a call that cannot be watched is thawed at once (L51)"
+    case workGoesOn =
+        "a worker sends the pieces of a stream and goes on with a blocked write within a second of their time (L51)"
     case ownTimersAreServed = "a timer of 5 s or more of a worker is at most 1 s late (L51)"
     case locksAreReleased =
         "an app is suspended with a file lock only if it takes no part, after 60 s; otherwise it is killed (L43)"

@@ -5,19 +5,26 @@ struct TrafficChecker {
     private struct App {
         /// When input from outside was first reported in this suspension.
         var reportedAt: Microseconds?
-        /// Since when there is input that wakes it, and how late events were then.
-        var waitsSince: Microseconds?
+        var input = Waiting()
+        var end = Waiting()
+    }
+    /// What is to wake an app waits.
+    fileprivate struct Waiting {
+        /// Since when there is some, and how late events were then.
+        var since: Microseconds?
         var lateness: Microseconds = 0
     }
 
     private var apps: [App]
-    /// The apps with `waitsSince`.
+    /// The apps with something that waits.
     private var waiting: [Int] = []
     /// Whether a deadline was due when this event came. What is due for other apps may be carried out with it.
     private var wasDue = false
 
     /// A descriptor is armed again after 100 ms, duplicates take some milliseconds, and the daemon may have other work.
     private static let longestWait: Microseconds = 500 * .millisecond
+    /// The ends of the connections of many apps wake one after the other.
+    private static let longestEndWait: Microseconds = 10 * .second + longestWait
     /// The effects of a wake: the watch ends, the thaw, weights, notifications, deadlines, reports.
     private static let mostEffects = 32
 
@@ -64,7 +71,7 @@ struct TrafficChecker {
         guard let app else { return }
         switch effect {
         // Its time begins once more.
-        case .watchInput, .report(.stateChanged): apps[app].reportedAt = nil
+        case .watchInput, .report(.stateChanged): (apps[app].reportedAt, apps[app].end.since) = (nil, nil)
         case .spawn: apps[app] = App()
         default: break
         }
@@ -76,20 +83,37 @@ struct TrafficChecker {
         _ model: CoreModel, _ world: World, _ core: Core, at now: Microseconds, _ findings: inout Findings
     ) {
         var due: [Int] = []
-        for run in world.traffic.waiting where isDue(run, model, world, core, now) {
+        for run in world.traffic.waiting where mayBeDue(run, model, world) {
             let app = world.runs[run].app
-            due.append(app)
-            if apps[app].waitsSince == nil {
-                apps[app].waitsSince = now
-                apps[app].lateness = world.pastLateness
-            }
-            let time = now - (apps[app].waitsSince ?? now)
+            let input = isDue(run, model, world, core, now)
+            let end = hasEnd(run, model, world)
+            apps[app].input.follow(input, world, at: now)
+            apps[app].end.follow(end, world, at: now)
+            if input || end { due.append(app) }
+            let time = apps[app].input.time(world, at: now)
             findings.check(
-                time <= Self.longestWait + world.lateness - apps[app].lateness, .inputWakes,
+                time <= Self.longestWait, .inputWakes,
                 "\(model.apps[app].id) is suspended, and its input has waited for \(time) µs")
+            let endTime = apps[app].end.time(world, at: now)
+            findings.check(
+                endTime <= Self.longestEndWait, .inputWakes,
+                "\(model.apps[app].id) is suspended, and the end of a connection has waited for \(endTime) µs")
         }
-        for app in waiting where !due.contains(app) { apps[app].waitsSince = nil }
+        for app in waiting where !due.contains(app) { (apps[app].input, apps[app].end) = (Waiting(), Waiting()) }
         waiting = due
+    }
+
+    /// Whether input can wake the app of a run now.
+    private func mayBeDue(_ run: Int, _ model: CoreModel, _ world: World) -> Bool {
+        let known = model.apps[world.runs[run].app]
+        return known.phase == .suspended && known.run == world.runs[run].id && world.runs[run].freezer == .frozen
+            && world.runs[run].program == .running && world.sleep == nil && !model.isShuttingDown
+    }
+
+    /// Whether a connection of a suspended app has ended, which is to wake it soon.
+    private func hasEnd(_ run: Int, _ model: CoreModel, _ world: World) -> Bool {
+        model.apps[world.runs[run].app].policy.wakesOnTraffic
+            && world.traffic.runs[run].unread.contains { $0.input.isEnd && $0.input.source == .outside }
     }
 
     /// Whether a suspended app has input that is to wake it now. One that cannot be watched is to be awake anyway, if it wakes on
@@ -99,9 +123,6 @@ struct TrafficChecker {
     ) -> Bool {
         let app = world.runs[run].app
         let known = model.apps[app]
-        guard known.phase == .suspended, known.run == world.runs[run].id, world.runs[run].freezer == .frozen,
-            world.runs[run].program == .running, world.sleep == nil, !model.isShuttingDown
-        else { return false }
         let (policy, unread) = (known.policy, world.traffic.runs[run].unread)
         if policy.wakesOnTraffic {
             let threshold = policy.wakeThreshold
@@ -123,13 +144,26 @@ struct TrafficChecker {
         return core.view(of: known.id, at: Instant(now)).map { $0.unrequestedTime < limit } ?? false
     }
 
-    /// A timer, and what the app has sent to itself, may be deferred (L53). Of an event the kernel tells no size.
+    /// A timer, an event descriptor, and what the app has sent to itself, may be deferred (L53). Without bytes there is room for
+    /// output.
     private static func wakes(_ input: Input, from bytes: UInt64) -> Bool {
         if input.isEnd || input.source == .own { return false }
         switch input.kind {
-        case .listener: return true
-        case .stream, .datagram, .pipe, .terminal: return input.bytes >= bytes
-        case .timer, .event, .epoll: return false
+        case .listener, .epoll: return true
+        case .stream, .pipe, .terminal: return input.bytes == 0 || input.bytes >= bytes
+        case .datagram: return input.bytes >= bytes
+        case .timer, .event: return false
         }
+    }
+}
+
+extension TrafficChecker.Waiting {
+    fileprivate mutating func follow(_ waits: Bool, _ world: World, at now: Microseconds) {
+        if !waits { since = nil } else if since == nil { (since, lateness) = (now, world.pastLateness) }
+    }
+
+    /// How long it has waited while the daemon could have woken the app.
+    fileprivate func time(_ world: World, at now: Microseconds) -> Microseconds {
+        since.map { now - $0 - (world.lateness - lateness) } ?? 0
     }
 }
