@@ -26,9 +26,11 @@ extension World {
 
     // MARK: What checkers ask
 
-    /// Whether something arrived at the app that it has not read.
+    /// Whether something arrived at the app that it has not read, as far as the core can know: one that another process has just
+    /// continued may have read it.
     func hasUnread(_ app: Int) -> Bool {
-        apps[app].run.map { traffic.runs[$0].burst != nil || !traffic.runs[$0].unread.isEmpty } ?? false
+        guard let run = apps[app].run else { return false }
+        return traffic.runs[run].burst != nil || !traffic.runs[run].unread.isEmpty || runs[run].freezeLoss == .undelivered
     }
 
     /// Whether a thread of the run is in a call that cannot be watched.
