@@ -3,24 +3,35 @@ import LifecycleCore
 
 /// Streams with rests, blocked writes and room for output (L50, L51). They have a random stream of their own.
 struct FakeStreams {
+    /// What an app does, beside that it waits for room.
+    enum Kind {
+        case none
+        /// Streams with rests that keep it awake.
+        case shortRests
+        /// Streams in whose rests a worker sleeps.
+        case longRests
+        case writes
+    }
+
     var random: Random
     /// By app; empty: no app has any in this seed.
-    private(set) var settings: [Bool] = []
+    private(set) var settings: [Kind] = []
     var areUsed: Bool { !settings.isEmpty }
 
     init(_ scenario: Scenario) {
         // A number that leaves the worlds of the saved seeds as they were.
         random = Random(seed: scenario.seed ^ 0x7374_7265_616d_2473)
         guard random.chance(300), scenario.hasTraffic else { return }
-        for _ in scenario.apps { settings.append(random.chance(700)) }
+        for _ in scenario.apps { settings.append(random.pick([.none, .shortRests, .longRests, .longRests, .writes])) }
     }
 
-    fileprivate func has(_ app: Int) -> Bool { app < settings.count && settings[app] }
+    fileprivate func kind(of app: Int) -> Kind { app < settings.count ? settings[app] : .none }
 
-    fileprivate mutating func stream(at now: Microseconds) -> PieceStream {
-        let rest: Microseconds = random.pick([
-            150 * .millisecond, 300 * .millisecond, 1 * .second, 3 * .second, 6 * .second, 10 * .second, 30 * .second,
-        ])
+    fileprivate mutating func stream(_ kind: Kind, at now: Microseconds) -> PieceStream {
+        let rest: Microseconds =
+            kind == .longRests
+            ? random.pick([6 * .second, 10 * .second, 30 * .second])
+            : random.pick([150 * .millisecond, 300 * .millisecond, 1 * .second, 3 * .second, 6 * .second])
         let longest = random.pick([10 * .second, 60 * .second, 240 * .second])
         return PieceStream(
             resumption: random.pick([.untouched, .restarted, .keptRest]), rest: rest, began: now,
@@ -50,8 +61,6 @@ struct PieceStream {
 }
 
 extension World {
-    private enum Act: Int { case room, stream, write }
-
     /// There was no room for output at this socket.
     private static let full: Int32 = 14
     /// The first call of the rests of streams, one for each resumption.
@@ -60,15 +69,21 @@ extension World {
     mutating func actAsStreamPeer() {
         if isQuiet { return }
         queue.push(.streamPeer, at: now + 1 + streams.random.within(0...4 * scenario.pace))
-        let candidates = streams.random.chance(500) ? min(4, apps.count) : apps.count
-        let app = streams.random.below(candidates)
-        guard let act = Act(rawValue: streams.random.weighted([3, 5, 3])), streams.has(app),
-            let run = apps[app].run, runs[run].program == .running
-        else { return }
-        switch act {
-        case .room: arrive(input(.stream, run, Self.full, 0), at: run)
-        case .stream: beginStream(run)
-        case .write: beginWrite(run)
+        // What others go on with is not promised.
+        let workers = apps.indices.filter { apps[$0].policy.role == .worker }
+        let isWorker = streams.random.chance(700) && !workers.isEmpty
+        let app = isWorker ? streams.random.pick(workers) : streams.random.below(apps.count)
+        let waitsForRoom = streams.random.chance(250)
+        guard let run = apps[app].run, runs[run].program == .running else { return }
+        if waitsForRoom { arrive(input(.stream, run, Self.full, 0), at: run) } else { begin(run) }
+    }
+
+    private mutating func begin(_ run: Int) {
+        let kind = streams.kind(of: runs[run].app)
+        switch kind {
+        case .none: break
+        case .shortRests, .longRests: beginStream(run, kind)
+        case .writes: beginWrite(run)
         }
     }
 
@@ -106,8 +121,8 @@ extension World {
 
     // MARK: Streams
 
-    private mutating func beginStream(_ run: Int) {
-        let stream = streams.stream(at: now)
+    private mutating func beginStream(_ run: Int, _ kind: FakeStreams.Kind) {
+        let stream = streams.stream(kind, at: now)
         guard append(run, until: now + stream.rest, stream) != nil else { return }
         faults.add(.rests)
         plan(.answerRequests, by: run, after: stream.rest)
@@ -115,8 +130,7 @@ extension World {
 
     /// An app is at work again after it was looked at, and before it is frozen.
     mutating func streamBeforeFreeze(_ run: Int) {
-        guard !isQuiet, streams.has(runs[run].app), streams.random.chance(60) else { return }
-        if streams.random.chance(700) { beginStream(run) } else { beginWrite(run) }
+        if !isQuiet, streams.areUsed, streams.random.chance(250) { begin(run) }
     }
 
     /// The app has sent the pieces whose time had come.

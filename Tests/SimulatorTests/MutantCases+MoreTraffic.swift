@@ -28,10 +28,10 @@ extension MutantCase {
         },
         MutantCase(name: "leaves frozen what waits for a short time", rule: .workGoesOn) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                guard case .run(let run, .workMeasured(var work)) = event, mutant.suspended.contains(run) else {
-                    return mutant.core.handle(event, at: now)
-                }
-                if work.wait == .short { work.wait = nil }
+                guard case .run(let run, .workMeasured(var work)) = event, work.wait == .short,
+                    let app = mutant.core.app(of: run), mutant.core.view(of: app, at: now)?.state == .suspended
+                else { return mutant.core.handle(event, at: now) }
+                work.wait = nil
                 return mutant.core.handle(.run(run, .workMeasured(work)), at: now)
             }
         },
