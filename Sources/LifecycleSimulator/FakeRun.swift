@@ -186,7 +186,7 @@ enum KernelAction {
     case flood(left: Int)
     case pester(attempt: Int)
     case peerCloses
-    /// A peer makes room for a blocked write.
+    /// A peer reads, and a blocked write can end.
     case peerReads(request: Int)
     /// The daemon looks at some more of many descriptors.
     case reportBurst(attempt: Int, next: Int32)

@@ -176,7 +176,7 @@ struct FakeTraffic {
     var burstsLeft: Int
     /// By run.
     var runs: [RunTraffic] = []
-    /// Timers that were served in this event, pieces that were sent, and writes that went on.
+    /// Timers that were served in this event, pieces that were sent, and writes that have ended.
     var served: [RunTraffic.Served] = []
     /// Runs with something unread.
     var waiting: [Int] = []

@@ -1,9 +1,9 @@
 import Idleness
 import LifecycleCore
 
-/// Streams with rests, blocked writes and room for output (L50, L51). They have a random stream of their own.
+/// Streams with rests, blocked writes and space for output (L50, L51). They have a random stream of their own.
 struct FakeStreams {
-    /// What an app does, beside that it waits for room.
+    /// What an app does, beside that it waits for space.
     enum Kind {
         case none
         /// Streams with rests that keep it awake.
@@ -61,7 +61,7 @@ struct PieceStream {
 }
 
 extension World {
-    /// There was no room for output at this socket.
+    /// There was no space for output at this socket.
     private static let full: Int32 = 14
     /// The first call of the rests of streams, one for each resumption.
     private static let restCall = 10
@@ -69,13 +69,13 @@ extension World {
     mutating func actAsStreamPeer() {
         if isQuiet { return }
         queue.push(.streamPeer, at: now + 1 + streams.random.within(0...4 * scenario.pace))
-        // What others go on with is not promised.
+        // What others continue is not promised.
         let workers = apps.indices.filter { apps[$0].policy.role == .worker }
         let isWorker = streams.random.chance(700) && !workers.isEmpty
         let app = isWorker ? streams.random.pick(workers) : streams.random.below(apps.count)
-        let waitsForRoom = streams.random.chance(250)
+        let waitsForSpace = streams.random.chance(250)
         guard let run = apps[app].run, runs[run].program == .running else { return }
-        if waitsForRoom { arrive(input(.stream, run, Self.full, 0), at: run) } else { begin(run) }
+        if waitsForSpace { arrive(input(.stream, run, Self.full, 0), at: run) } else { begin(run) }
     }
 
     private mutating func begin(_ run: Int) {
@@ -87,7 +87,7 @@ extension World {
         }
     }
 
-    /// An app that runs begins something that it goes on with by itself.
+    /// An app that runs begins something that it continues by itself.
     private mutating func append(_ run: Int, until: Microseconds, _ stream: PieceStream?) -> Int? {
         guard runs[run].canRun, traffic.runs[run].requests.count < 20 else { return nil }
         traffic.runs[run].lastNumber += 1
@@ -200,7 +200,7 @@ extension World {
 
     // MARK: What checkers may expect
 
-    /// Whether short rests have gone on for so long that they may be ticks.
+    /// Whether short rests have been repeated for so long that they may be ticks.
     func mayBeTick(_ request: RunTraffic.Request, _ run: Int) -> Bool {
         guard let stream = request.stream else { return false }
         let idleTime = apps[runs[run].app].policy.idleTime.microseconds

@@ -30,7 +30,8 @@ extension World {
     /// continued may have read it.
     func hasUnread(_ app: Int) -> Bool {
         guard let run = apps[app].run else { return false }
-        return traffic.runs[run].burst != nil || !traffic.runs[run].unread.isEmpty || runs[run].freezeLoss == .undelivered
+        return traffic.runs[run].burst != nil || !traffic.runs[run].unread.isEmpty
+            || runs[run].freezeLoss == .undelivered
     }
 
     /// Whether a thread of the run is in a call that cannot be watched.

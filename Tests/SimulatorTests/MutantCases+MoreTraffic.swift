@@ -26,7 +26,7 @@ extension MutantCase {
         .events("ignores the ends of connections", .inputWakes) { event in
             input(event)?.isEnd ?? false ? nil : event
         },
-        MutantCase(name: "leaves frozen what waits for a short time", rule: .workGoesOn) { core, _ in
+        MutantCase(name: "leaves frozen what waits for a short time", rule: .workContinues) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 guard case .run(let run, .workMeasured(var work)) = event, work.wait == .short,
                     let app = mutant.core.app(of: run), mutant.core.view(of: app, at: now)?.state == .suspended

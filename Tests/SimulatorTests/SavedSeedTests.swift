@@ -74,7 +74,8 @@ struct SavedSeedTests {
             found: "EXTEND_TIMEOUT_USEC= kept a worker awake for ever, because the manifest's limit did not hold"),
         Saved(
             seed: 88_500_712, events: 5500,
-            found: "the checker missed the cause of a wake by input that the app had read while others had continued it"),
+            found: "the checker missed the cause of a wake by input that the app had read while others had continued it"
+        ),
         Saved(
             seed: 7_700_300_488, events: 2200,
             found: "another IdleSec= did not count from the last look, because the app was left awake"),

@@ -142,7 +142,7 @@ struct IdlenessChecker {
             FrozenInCall(app: app, run: run, attempt: attempt, since: now, lateness: world.pastLateness))
     }
 
-    /// Checks that no worker stays frozen with a thread in a call whose end nobody would see.
+    /// Checks that no worker stays frozen with a thread in a call whose end would not be seen.
     mutating func verifyFrozen(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         if frozenInCall.isEmpty { return }
         frozenInCall.removeAll { frozen in
@@ -161,7 +161,7 @@ struct IdlenessChecker {
 
     // MARK: After all effects of an event
 
-    /// Checks the timers that workers have served in this event, the pieces that they have sent, and the writes that went on.
+    /// Checks the timers that workers have served in this event, the pieces that they have sent, and the writes that have ended.
     func verifyTimers(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         for served in world.traffic.served {
             let app = world.runs[served.run].app
@@ -177,12 +177,15 @@ struct IdlenessChecker {
                     late <= limit, .ownTimersAreServed, "a timer of \(known.id) was served \(late) µs late")
             case .piece:
                 // Other short waits may be ticks, or what an app that has nothing to do waits for.
-                let isKept = known.policy.keepAwake.contains(.requests) && world.traffic.runs[served.run].hintedAt == nil
+                let isHinted = world.traffic.runs[served.run].hintedAt != nil
+                let isKept = known.policy.keepAwake.contains(.requests) && !isHinted
                 findings.check(
-                    late <= limit || !isKept, .workGoesOn, "\(known.id) has sent a piece of a stream \(late) µs late")
+                    late <= limit || !isKept, .workContinues,
+                    "\(known.id) has sent a piece of a stream \(late) µs late")
             case .write:
                 findings.check(
-                    late <= limit, .workGoesOn, "a blocked write of \(known.id) went on \(late) µs after its peer has read")
+                    late <= limit, .workContinues,
+                    "\(known.id) continues \(late) µs after the peer of its blocked write has read")
             }
         }
     }

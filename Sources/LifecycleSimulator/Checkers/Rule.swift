@@ -66,8 +66,8 @@ package enum Rule: String, CaseIterable, Sendable {
         "input causes a limited number of effects, none if it wakes no app, and a suspended app is not measured (L50)"
     case frozenThreadsAreWatched =
         "a worker that is frozen with a thread in a call that cannot be watched is thawed at once (L51)"
-    case workGoesOn =
-        "a worker sends the pieces of a stream and goes on with a blocked write within a second of their time (L51)"
+    case workContinues =
+        "a worker sends the pieces of a stream and continues after a blocked write within a second of their time (L51)"
     case ownTimersAreServed = "a timer of 5 s or more of a worker is at most 1 s late (L51)"
     case locksAreReleased =
         "an app is suspended with a file lock only if it takes no part, after 60 s; otherwise it is killed (L43)"

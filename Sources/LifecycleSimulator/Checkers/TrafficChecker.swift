@@ -144,7 +144,7 @@ struct TrafficChecker {
         return core.view(of: known.id, at: Instant(now)).map { $0.unrequestedTime < limit } ?? false
     }
 
-    /// A timer, an event descriptor, and what the app has sent to itself, may be deferred (L53). Without bytes there is room for
+    /// A timer, an event descriptor, and what the app has sent to itself, may be deferred (L53). Without bytes there is space for
     /// output.
     private static func wakes(_ input: Input, from bytes: UInt64) -> Bool {
         if input.isEnd || input.source == .own { return false }
