@@ -123,27 +123,24 @@ static int open_own_members(const struct relay *relay) {
 
 bool relay_release_children(const struct relay *relay) {
     int own = open_own_members(relay);
+    bool is_empty = false, can_move = true;
     // Processes may fork meanwhile. Each round moves all that are there.
-    for (int round = 0; own >= 0 && round < 100; round++) {
+    for (int round = 0; round < 100 && !is_empty && can_move; round++) {
         int members = openat(relay->folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
         FILE *list = members < 0 ? NULL : fdopen(members, "r");
         if (!list)
             break;
-        int pid, count = 0, moved = 0;
-        while (fscanf(list, "%d", &pid) == 1) {
-            count++;
-            // One that has ended meanwhile counts.
-            moved += pid == relay->child || dprintf(own, "%d\n", pid) > 0 || errno == ESRCH;
+        is_empty = true;
+        int pid;
+        while (can_move && fscanf(list, "%d", &pid) == 1) {
+            is_empty = false;
+            // One may have ended meanwhile.
+            can_move = own >= 0 && (dprintf(own, "%d\n", pid) > 0 || errno == ESRCH);
         }
         fclose(list);
-        if (count == 0 || moved < count) {
-            close(own);
-            return count == 0;
-        }
     }
-    if (own >= 0)
-        close(own);
-    return false;
+    close_end(&own);
+    return is_empty;
 }
 
 void terminal_take(struct relay *relay) {
