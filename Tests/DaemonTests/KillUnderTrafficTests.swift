@@ -87,7 +87,17 @@ private struct ServerFarm {
         let status = (try? daemon.status(app))?.serialized(pretty: false) ?? "no status"
         let frozen = (try? daemon.frozen(app)).map { $0 ? "frozen" : "not frozen" } ?? "unknown"
         let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n").filter { $0.contains(" \(app):") }
-        return "\(frozen); \(status); \(lines.suffix(12).joined(separator: "; "))"
+        return "\(frozen); \(status); \(lines.suffix(12).joined(separator: "; ")); \(kernel(app))"
+    }
+
+    /// In which call the server is, and the queues of its connections, both ends.
+    private func kernel(_ app: String) -> String {
+        guard let server = servers.first(where: { $0.app == app }) else { return "" }
+        let digits = String(server.port, radix: 16, uppercase: true)
+        let port = ":" + String(repeating: "0", count: 4 - digits.count) + digits + " "
+        let connections = TestDaemon.text(of: "/proc/net/tcp").split(separator: "\n").filter { $0.contains(port) }
+        let call = TestDaemon.text(of: "/proc/\(server.pid)/syscall")
+        return "call \(call.prefix { $0 != "\n" }); \(connections.joined(separator: "; "))"
     }
 
     /// Each third server gets its request through the connection that is open, and each sixth through a new one, too.
