@@ -103,11 +103,12 @@ struct RecoveryEdgeTests {
         ])
         try first.launch("photos")
         try first.launch("stubborn")
-        let pid = try first.pid("photos")
+        let (pid, stubborn) = (try first.pid("photos"), try first.pid("stubborn"))
         first.crash()
         try removeFile(at: first.runtime + "/logbook")
-        // `stubborn` is killed after 5 s.
-        try first.successor(killedAfter: .seconds(2))
+        try first.successor { TestDaemon.text(of: first.state + "/receipts.jsonl").contains("\"photos\"") }
+        // It is killed after 5 s.
+        #expect(isAlive(stubborn), "the receipt came only with that of the other app")
         let second = try first.successor()
         for app in ["photos", "stubborn"] { #expect(try second.receipts(app).count == 1) }
         #expect(try second.receipts("photos").last?["pid"]?.integerValue == Int64(pid))
@@ -150,6 +151,55 @@ struct RecoveryEdgeTests {
         second.resumeLog(recovered)
         second.endRecovery()
         #expect(try #require(try Logbook.read(at: path)).reading == nil)
+    }
+
+    @Test("a freeze whose end a dead daemon has recorded and not handled is watched by the next one (L50)")
+    func recordedFreeze() throws {
+        let root = try TestDaemon.makeFolder()
+        // A worker is thawed in any case.
+        let manifest =
+            "[App]\nExecStart=\(TestDaemon.app) serve \(root)/port\n[Lifecycle]\nSuspendDelaySec=100ms\n[Wake]\nTraffic=yes\n"
+        let first = try TestDaemon(["server": manifest], root: root)
+        try first.launch("server", background: true)
+        try first.eventually("the server listens") { TestDaemon.text(of: root + "/port") != "" }
+        let client = try TrafficClient(port: try #require(UInt16(TestDaemon.text(of: root + "/port"))))
+        try client.exchange([1, 2, 3])
+        try first.waitUntil("server", is: "suspended")
+        first.crash()
+        let path = first.runtime + "/logbook"
+        try replaceFile(at: path, with: endingWithLastFreeze(try readFile(at: path, limit: 1 << 28)), mode: 0o600)
+        let second = try first.successor()
+        #expect(try second.state("server") == "suspended")
+        try client.exchange([4, 5, 6])
+    }
+
+    /// A logbook that ends with the last `frozen`, which is not handled.
+    private func endingWithLastFreeze(_ logbook: [UInt8]) throws -> [UInt8] {
+        var entries = LogbookEntries(
+            logbook[Logbook.Word.entries...].prefix(Int(word(Logbook.Word.length, of: logbook))))
+        var (events, last): (UInt64, (before: UInt64, end: Int)?) = (0, nil)
+        while !entries.isAtEnd, let entry = entries.next() {
+            guard entry.first == Logbook.Kind.event.rawValue else { continue }
+            if case .run(_, .frozen) = try LoggedEvent(reading: entry.dropFirst()).event {
+                last = (events, entries.offset)
+            }
+            events += 1
+        }
+        let found = try #require(last)
+        var changed = logbook
+        // All effects of the event before it were performed.
+        let progress = found.before << Logbook.effectBits | 1000
+        for (offset, value) in [
+            (Logbook.Word.length, UInt64(found.end - Logbook.Word.entries)), (Logbook.Word.progress, progress),
+        ] {
+            changed.replaceSubrange(
+                offset..<(offset + 8), with: (0..<8).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) })
+        }
+        return changed
+    }
+
+    private func word(_ offset: Int, of bytes: [UInt8]) -> UInt64 {
+        bytes[offset..<(offset + 8)].reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     @Test("the next daemon finds all records of a batch or none")

@@ -159,6 +159,18 @@ final class TestDaemon {
         _ = try process.reap()
     }
 
+    /// Starts the next daemon and kills it once a condition holds.
+    func successor(killedWhen isDue: () throws -> Bool) throws {
+        let process = try TestDaemon.begin(
+            root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime, wrapper)
+        defer {
+            _ = try? process.signal(SIGKILL)
+            waitForReadable([process.descriptor])
+            _ = try? process.reap()
+        }
+        try eventually("the daemon is to be killed", isDue)
+    }
+
     private static func execute(_ request: SpawnRequest) throws -> Linux.Process {
         while true {
             var starting = try startProcess(request)

@@ -19,6 +19,8 @@ final class Recovery {
     /// What could not be written to the inboxes.
     private let pendingFiles: [RunID: PendingFiles]
     private let connections: [RunID: ConnectionRecords.Recovered]
+    /// Freezes that were complete when the previous daemon died, by events that its core has not handled.
+    private let unhandledFreezes: [RunID: Int]
 
     init(
         _ recovered: RecoveredState, driver: CoreDriver, context: DaemonContext, descriptors: RecoveredDescriptors
@@ -29,6 +31,10 @@ final class Recovery {
         self.descriptors = descriptors
         pendingFiles = PendingFiles.all(in: recovered.records)
         connections = ConnectionRecords.all(in: recovered.records)
+        unhandledFreezes = recovered.events.reduce(into: [:]) { freezes, recorded in
+            guard case .run(let id, .frozen(let attempt, memory: _, uncertainty: _)) = recorded.event else { return }
+            freezes[id] = attempt
+        }
     }
 
     /// Recovers all runs in pieces, before the daemon does anything else for apps. Until then no message of an app is read
@@ -175,7 +181,7 @@ final class Recovery {
         run.restore(record, process: try mainProcess(id, record, enclosure))
         if let pending = pendingFiles[id] { run.restorePending(pending) }
         run.restoreConnections(connections[id], descriptors.take(RecoveredDescriptors.connectionSocket(id)))
-        let attempt = driver.core.freezeAttempt(ofSuspended: id)
+        let attempt = completedFreeze(of: id)
         run.restoreFrozen(attempt, mayDiffer: recovered.lacksEvents)
         if let attempt {
             context.work.recoverFrozen(run, attempt: attempt, hasSignalTimers: driver.core.hasSignalTimers(id))
@@ -183,6 +189,13 @@ final class Recovery {
         // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }
         reattached.insert(id)
+    }
+
+    /// The freeze of a run that is complete. The core may learn it only when it handles the events that the previous daemon recorded
+    /// last: by then the run has to know, or nothing watches its input.
+    private func completedFreeze(of id: RunID) -> Int? {
+        if let attempt = driver.core.freezeAttempt(ofSuspended: id) { return attempt }
+        return unhandledFreezes[id].flatMap { driver.core.isSuspending(id, attempt: $0) ? $0 : nil }
     }
 
     private func mainProcess(_ id: RunID, _ record: RunRecord, _ enclosure: Enclosure) throws -> Linux.Process? {

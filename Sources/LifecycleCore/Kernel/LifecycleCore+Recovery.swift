@@ -30,6 +30,12 @@ extension LifecycleCore {
         giveTimeForNotice(index, .daemonRestarted, now)
         renewProgress(index, now)
         switch apps[index].execution {
+        // What the dead daemon compares a look at the frozen threads with has ended with it, and one may have been stopped at the end
+        // of a read: the worker runs until it is found idle again (L51).
+        case .suspending(let suspending)? where suspending.look != nil:
+            wake(index, pending: nil, for: nil, because: .woken, now)
+        case .suspended(let suspended)? where suspended.look != nil:
+            wake(index, pending: nil, for: nil, because: .woken, now)
         case .suspending(var suspending)?:
             suspending.warnAt = now + Self.freezeTimeout
             update(index, .suspending(suspending))
@@ -42,9 +48,7 @@ extension LifecycleCore {
             effects.append(.thaw(id, attempt: self[run: index].freezeAttempt))
         case nil: if apps[index].ending?.isKilled ?? false { effects.append(.kill(id)) }
         // The watch of the dead daemon has ended with it.
-        case .suspended(let suspended)?:
-            beginWatch(index)
-            if suspended.look != nil { effects.append(.measureWork(id, .full)) }
+        case .suspended?: beginWatch(index)
         // The dead daemon's measurement does not arrive any more.
         case .background(let background)?:
             giveTimeToConnect(index, background, now)

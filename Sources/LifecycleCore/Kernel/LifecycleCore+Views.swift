@@ -76,6 +76,12 @@ extension LifecycleCore {
         return self[run: index].freezeAttempt
     }
 
+    /// Whether a run is being frozen, by this attempt.
+    package func isSuspending(_ run: RunID, attempt: Int) -> Bool {
+        guard phase(of: run) == .suspending, let index = runs[run.number] else { return false }
+        return self[run: index].freezeAttempt == attempt
+    }
+
     /// Whether a suspended run may have a timer that is due by a signal.
     package func hasSignalTimers(_ run: RunID) -> Bool {
         guard let index = runs[run.number], case .suspended(let suspended)? = apps[index].execution else {

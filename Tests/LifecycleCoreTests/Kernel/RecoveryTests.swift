@@ -86,6 +86,29 @@ struct RecoveryTests {
     }
 
     @Test(
+        "the next daemon undoes the freeze of a worker if the dead one has not looked at its frozen threads (L51)",
+        arguments: [false, true])
+    func unverifiedFreeze(isComplete: Bool) {
+        let harness = TrafficTests.worker()
+        harness.launch("web")
+        harness.isSlow = true
+        harness.advance(harness.policies[id("web")]!.idleTime)
+        while !harness.core.isSuspending(harness.run("web"), attempt: 1) { harness.release(0) }
+        while isComplete, harness.state("web") != .suspended { harness.release(0) }
+        harness.dropPending()
+        harness.isSlow = false
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        #expect(harness.state("web") == .background)
+        harness.advance(harness.policies[id("web")]!.idleTime)
+        #expect(harness.state("web") == .suspended)
+        // It was looked at.
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test(
         "the end of a task does not count for one of the same name that may have ended while there was no daemon (L23)")
     func tasksOfOneName() {
         let harness = Harness("photos", "mail") { $0.backgroundTime = .seconds(30) }
