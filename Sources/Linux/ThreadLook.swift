@@ -54,6 +54,8 @@ struct ThreadReader {
             if let stat = try proc.thread(thread, of: pid), stat.isUninterruptible { return .uninterruptible }
             return .unwatched(call: call.number)
         }
+        // It does not wait: the freeze has stopped it at its end, and what it has read would lie until something else arrives.
+        if isNonBlocking(call, watched, of: pid) { return .running }
         let reader = TimeoutReader(memory: { readMemory(of: pid, $0, $1) }, clock: { clockTime($0) })
         var wait = Wait(call: call.number, arguments: call.arguments)
         wait.keepsRest = watched.keepsRest
@@ -78,6 +80,26 @@ struct ThreadReader {
         }
         guard let position = watched.descriptor else { return true }
         return kind(of: Int32(truncatingIfNeeded: call.arguments[position]), in: pid)?.endsWaits ?? true
+    }
+
+    /// Whether the call, which reads from a descriptor, returns at once in any case.
+    private func isNonBlocking(_ call: ShownCall, _ watched: WatchedCall, of pid: Int32) -> Bool {
+        guard let position = watched.descriptor else { return false }
+        if let flags = watched.flags, call.arguments[flags] & UInt64(MSG_DONTWAIT) != 0 { return true }
+        let descriptor = Int32(truncatingIfNeeded: call.arguments[position])
+        guard let file = try? Descriptor.open("\(proc.root)/\(pid)/fdinfo/\(descriptor)", O_RDONLY) else {
+            return false
+        }
+        // "pos:	0", "flags:	02004002"; what follows can be long.
+        let (raw, size) = (file.raw, 128)
+        var scanner = ByteScanner((try? readBuffer(size, "read", nil, { read(raw, $0, size) })) ?? [])
+        while let line = scanner.line() {
+            var words = ByteScanner(line)
+            guard words.word()?.text == "flags:" else { continue }
+            let flags: Int32? = words.word().flatMap { parseNumber($0, radix: 8) }
+            return flags.map { $0 & O_NONBLOCK != 0 } ?? false
+        }
+        return false
     }
 
     /// `nil`: it is closed.

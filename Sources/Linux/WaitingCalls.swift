@@ -57,14 +57,19 @@ struct WatchedCall {
     let timeout: Timeout
     /// The argument that is a descriptor: if it is a file, a device, or of an unknown kind, nothing shows the end of the wait.
     var descriptor: Int?
+    /// The argument with the flags of recv(2): with MSG_DONTWAIT the call does not wait.
+    var flags: Int?
     /// The kernel writes what is left of the timeout into the program's memory when it is interrupted, and counts from there
     /// when the program runs again.
     var keepsRest = false
 
-    init(_ name: String, _ timeout: Timeout = .none, descriptor: Int? = nil, keepsRest: Bool = false) {
+    init(
+        _ name: String, _ timeout: Timeout = .none, descriptor: Int? = nil, flags: Int? = nil, keepsRest: Bool = false
+    ) {
         self.name = name
         self.timeout = timeout
         self.descriptor = descriptor
+        self.flags = flags
         self.keepsRest = keepsRest
     }
 
@@ -79,8 +84,8 @@ struct WatchedCall {
         private static let own: [Int: WatchedCall] = [
             0: WatchedCall("read", descriptor: 0), 19: WatchedCall("readv", descriptor: 0),
             43: WatchedCall("accept", descriptor: 0), 288: WatchedCall("accept4", descriptor: 0),
-            45: WatchedCall("recvfrom", descriptor: 0), 47: WatchedCall("recvmsg", descriptor: 0),
-            299: WatchedCall("recvmmsg", .timespec(4), descriptor: 0),
+            45: WatchedCall("recvfrom", descriptor: 0, flags: 3), 47: WatchedCall("recvmsg", descriptor: 0, flags: 2),
+            299: WatchedCall("recvmmsg", .timespec(4), descriptor: 0, flags: 3),
             243: WatchedCall("mq_timedreceive", .realTime(4), descriptor: 0),
             7: WatchedCall("poll", .milliseconds(2)), 271: WatchedCall("ppoll", .timespec(2), keepsRest: true),
             23: WatchedCall("select", .timeval(4), keepsRest: true),
@@ -98,8 +103,8 @@ struct WatchedCall {
         private static let own: [Int: WatchedCall] = [
             63: WatchedCall("read", descriptor: 0), 65: WatchedCall("readv", descriptor: 0),
             202: WatchedCall("accept", descriptor: 0), 242: WatchedCall("accept4", descriptor: 0),
-            207: WatchedCall("recvfrom", descriptor: 0), 212: WatchedCall("recvmsg", descriptor: 0),
-            243: WatchedCall("recvmmsg", .timespec(4), descriptor: 0),
+            207: WatchedCall("recvfrom", descriptor: 0, flags: 3), 212: WatchedCall("recvmsg", descriptor: 0, flags: 2),
+            243: WatchedCall("recvmmsg", .timespec(4), descriptor: 0, flags: 3),
             183: WatchedCall("mq_timedreceive", .realTime(4), descriptor: 0),
             73: WatchedCall("ppoll", .timespec(2), keepsRest: true),
             72: WatchedCall("pselect6", .timespec(4), keepsRest: true),

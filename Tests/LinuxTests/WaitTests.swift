@@ -1,5 +1,7 @@
 import Glibc
 import Idleness
+import Posix
+import TestKit
 import Testing
 
 @testable import Linux
@@ -65,6 +67,39 @@ struct WaitTests {
         #expect(timeout(.max, .futex, 0, 137, 0, 16) == .none)
         #expect(timeout(-1, .futex, 0, 137, 0, 16) == .unknown)
     }
+
+    #if arch(x86_64)
+        @Test("a thread that the freeze stops in a recv(2), read(2) or accept(2) which never waits is at work")
+        func nonBlocking() throws {
+            let root = makeTemporaryFolder("greenroom-threads")
+            defer { removeTree(root) }
+            for folder in ["7/task/7", "7/fd", "7/fdinfo"] { try createDirectories(at: "\(root)/\(folder)") }
+            for (number, flags) in [(3, "02"), (4, "02004002")] {
+                symlink("socket:[\(number)]", "\(root)/7/fd/\(number)")
+                try replaceFile(
+                    at: "\(root)/7/fdinfo/\(number)", with: Array("pos:\t0\nflags:\t\(flags)\nmnt_id:\t9\n".utf8))
+            }
+            let reader = ThreadReader(proc: ProcFS(root: root), clocks: SchedulerClocks { _ in .zero }, now: .zero)
+            func activity(_ call: Int, _ descriptor: Int, _ third: Int = 0, _ fourth: Int = 0) throws -> ThreadActivity?
+            {
+                let text = "\(call) 0x\(descriptor) 0x1 0x\(third) 0x\(fourth) 0x0 0x0 0x7ffd0 0x7f01\n"
+                try replaceFile(at: "\(root)/7/task/7/syscall", with: Array(text.utf8))
+                guard case .found(let sighting) = try reader.look(atThread: 7, of: 7) else { return nil }
+                return sighting.activity
+            }
+            // recvfrom, recvmsg, read, accept4
+            for (call, flags) in [(45, [10, 0]), (47, [0, 0]), (0, [10, 0]), (288, [0, 0])] {
+                guard case .waiting = try activity(call, 3, flags[0], flags[1]) else {
+                    Issue.record("\(call) does not wait")
+                    continue
+                }
+                #expect(try activity(call, 4, flags[0], flags[1]) == .running)
+            }
+            // MSG_DONTWAIT is 0x40.
+            #expect(try activity(45, 3, 10, 40) == .running)
+            #expect(try activity(47, 3, 40) == .running)
+        }
+    #endif
 
     @Test("a timeout that is none is not known")
     func hostile() {
