@@ -169,6 +169,9 @@ extension LifecycleCore {
     static let groupedTimers = 16
     /// Pulses without effect become rarer.
     static let longestPulse = Duration.seconds(120)
+    /// All suspended apps together are thawed by pulses once in this time at most, as far as `longestPulse` permits: a pulse of an
+    /// http.server takes 0.6ms of processor time, its own included.
+    static let pulseShare = Duration.milliseconds(40)
 
     /// The processor time in a moment was measured.
     private mutating func continueMoment(
@@ -225,10 +228,11 @@ extension LifecycleCore {
         _ suspended: inout Suspended, _ index: AppIndex, _ work: RunWork, hasClients: Bool, _ now: Instant
     ) {
         guard keepsTimers(index) else { return }
-        let isGrouped = runningCount - awakeCount >= Self.groupedTimers
+        let suspendedCount = runningCount - awakeCount
+        let isGrouped = suspendedCount >= Self.groupedTimers
         suspended.timerDue = work.due.map { isGrouped ? $0.roundedUp : $0 }
         let rarer = hasClients ? nil : self[run: index].traffic.pulseTime
-        let pulse = rarer ?? apps[index].policy.pulseTime
+        let pulse = max(rarer ?? apps[index].policy.pulseTime, min(Self.pulseShare * suspendedCount, Self.longestPulse))
         suspended.pulseDue = work.tick == nil ? nil : (now + pulse).roundedUp
     }
 

@@ -208,6 +208,21 @@ struct WorkerTimerTests {
         #expect(thaws.count > 4 && zip(thaws.dropFirst(), thaws).dropFirst().allSatisfy { $0 - $1 == .seconds(21) })
     }
 
+    @Test("the pulses of many suspended workers are rarer: all together have one each 40 ms")
+    func pulsesOfMany() {
+        let harness = Harness()
+        for number in 0..<100 {
+            harness.register("web\(number)") {
+                ($0.role, $0.wakesOnTraffic, $0.pulseTime) = (.worker, true, .seconds(1))
+            }
+            harness.launch("web\(number)")
+            harness.behave("web\(number)") { $0.work?.tick = .milliseconds(500) }
+        }
+        harness.advance(.seconds(10))
+        // On a whole second.
+        #expect(harness.view("web99").pulseIn.map { $0 >= .seconds(4) && $0 < .seconds(5) } == true)
+    }
+
     @Test("no pulse comes sooner than PulseSec=, however long that is")
     func rarePulses() {
         let harness = Self.worker(tick: .seconds(1)) { $0.pulseTime = .seconds(300) }
