@@ -265,12 +265,13 @@ package final class EventLoop {
         case .waitForRound: if wait(state) { return }
         case .pause(let end): if pause(state, until: end) { return }
         }
-        let result = serve(state, from: start, handler)
+        let processorStart = processorClock()
+        let result = serve(state, from: start, processorStart, handler)
         if state.kind != .round { servedTurns += 1 }
         let now = clock()
         policy.served(state.kind, for: now - start)
         if policy.awaitsRound { roundEnd.schedule() }
-        account(state, result, from: start, to: now)
+        account(state, result, from: start, processorStart, to: now)
     }
 
     /// Serves a part of `AppDescriptors`, or lets it wait for its app. The source of all parts has been admitted to the round.
@@ -280,13 +281,21 @@ package final class EventLoop {
         if case .pause(let end) = policy.verdict(on: part.kind, part.share?.policy, at: start), let share = part.share {
             return pause(part, in: share, until: end)
         }
+        let processorStart = processorClock()
         let result = part.call(events)
-        account(part, result, from: start, to: clock())
+        account(part, result, from: start, processorStart, to: clock())
     }
 
     /// Counts a turn for the app that caused it, and looks whether anything came of it.
-    private func account(_ state: some ServedSource, _ result: TurnResult, from start: Duration, to now: Duration) {
-        if let share = state.share, share.policy.served(from: start, to: now) { share.onFlood?() }
+    /// - Parameter processorStart: what `processorClock` was at `start`: on a busy machine a turn can be long that does little.
+    private func account(
+        _ state: some ServedSource, _ result: TurnResult, from start: Duration, _ processorStart: Duration,
+        to now: Duration
+    ) {
+        if let share = state.share {
+            let served = min(now, start + (processorClock() - processorStart))
+            if share.policy.served(from: start, to: served) { share.onFlood?() }
+        }
         if state.progress.ended(hasProgress: result == .progress, at: now) { switchOff(state) }
     }
 
@@ -301,8 +310,9 @@ package final class EventLoop {
     }
 
     /// Calls the handler, and measures the turn.
-    private func serve(_ state: HandlerState, from start: Duration, _ handler: () -> TurnResult) -> TurnResult {
-        let processorStart = processorClock()
+    private func serve(
+        _ state: HandlerState, from start: Duration, _ processorStart: Duration, _ handler: () -> TurnResult
+    ) -> TurnResult {
         turnStart = start
         turnSource = state.label
         let result = handler()

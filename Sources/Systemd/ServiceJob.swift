@@ -9,8 +9,8 @@ package enum ServiceJob: Equatable, Sendable {
     /// Another job or none: another process sent the SIGTERM.
     case other
 
-    /// How long systemd may take to answer.
-    private static let timeout = Duration.seconds(2)
+    /// How long systemd may take to answer. Without an answer a restart counts as a stop, and all apps are terminated.
+    private static let timeout = Duration.seconds(10)
 
     /// Queries systemd on its private socket, which needs no D-Bus daemon.
     /// - Parameter runtime: `/run` for the system's, `XDG_RUNTIME_DIR` for a user's.

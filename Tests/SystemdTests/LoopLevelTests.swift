@@ -17,6 +17,7 @@ struct LoopLevelTests {
         init() throws {
             loop = try EventLoop()
             loop.clock = { [unowned self] in time }
+            loop.processorClock = loop.clock
         }
 
         /// A source that is always ready, and whose turn takes this long.
