@@ -54,8 +54,6 @@ bool relay_send(int socket_, const char *message, size_t length, int descriptor)
 void relay_describe(const struct relay *relay) {
     if (relay->protocol == MODEL_CONTEXT)
         relay_send(relay->socket, "L", 1, -1);
-    if (relay->keeps_children)
-        relay_send(relay->socket, "K", 1, -1);
 }
 
 ssize_t relay_receive(int socket_, char *message, size_t size, int descriptors[2]) {

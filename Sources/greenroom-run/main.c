@@ -69,7 +69,6 @@ static bool start_child(struct relay *relay, struct group *group, int go[2]) {
         return false;
     if (relay->child > 0) {
         close(go[0]);
-        close_end(&relay->folder);
         if (relay->keeps_children)
             relay->folder = group->folder;
         else

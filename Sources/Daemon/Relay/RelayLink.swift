@@ -23,10 +23,8 @@ final class RelayLink {
     private(set) var isBusy = false
     /// The relay starts the command again if the daemon ends it while it sleeps (`--protocol=mcp`).
     private var canReturn = false
-    /// The relay takes what the command leaves behind out of the group before it reports the end (`--keep-children`).
-    private var keepsChildren = false
-    /// Whether only the relay's report says that the command has ended.
-    var isToReport: Bool { keepsChildren && isConnected && exitStatus == nil }
+    /// Before its report the relay may have to take what the command leaves behind out of the group (`--keep-children`).
+    var isToReport: Bool { isConnected && exitStatus == nil }
     private var receipt: Receipt?
     /// Whether the command is in the group.
     private(set) var isAttached: Bool
@@ -80,7 +78,6 @@ final class RelayLink {
             wake()
         case "I": isBusy = false
         case "L": canReturn = true
-        case "K": keepsChildren = true
         case "t": returned()
         default: break
         }
