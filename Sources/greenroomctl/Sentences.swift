@@ -84,7 +84,7 @@ extension AppStatus {
         }
         found = found + watchProblems
         found.add(timerIn.map { "its next timer wakes it in \(countdown($0))" })
-        found.add(pulseIn.map { "it runs for a moment in \(countdown($0)) (KeepAwake=timers or connections: always)" })
+        found.add(pulseIn.map { "it runs for a moment in \(countdown($0)); KeepAwake=timers would keep it awake" })
         found.add(detail: shortestWait.map { "its ticks of \($0.timeSpan) do not run while it is suspended" })
         return found
     }

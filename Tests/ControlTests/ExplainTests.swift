@@ -64,7 +64,7 @@ struct ExplainTests {
             try lines(Records.make(Records.idleWorker) { $0.trafficWakes = nil }, "Suspended") == [
                 "Input of 64B wakes it, and less after 30s.", "12 descriptors are watched.",
                 "Cannot watch 1 socket: operation not permitted.", "Its next timer wakes it in 1min 30s.",
-                "It runs for a moment in 20s (KeepAwake=timers or connections: always).",
+                "It runs for a moment in 20s; KeepAwake=timers would keep it awake.",
                 "Its ticks of 500ms do not run while it is suspended.",
             ])
         // The time does not run out meanwhile.

@@ -21,7 +21,7 @@ struct IdleTests {
                 worker2           suspended   2025-11-21T07:12:03.250000Z  \
                 Input of 64B wakes it, and less after 30s. \
                 Cannot watch 1 socket: operation not permitted. Its next timer wakes it in 1min 30s. \
-                It runs for a moment in 20s (KeepAwake=timers or connections: always).
+                It runs for a moment in 20s; KeepAwake=timers would keep it awake.
 
                 """)
         let details = try daemon.run("idle", "-v").output
@@ -30,8 +30,7 @@ struct IdleTests {
         #expect(details.contains("less after 30s. 12 descriptors are watched. Cannot watch"))
         #expect(
             details.hasSuffix(
-                "in 20s (KeepAwake=timers or connections: always). Its ticks of 500ms do not run while it is suspended.\n"
-            ))
+                "KeepAwake=timers would keep it awake. Its ticks of 500ms do not run while it is suspended.\n"))
     }
 
     @Test("on a terminal idle has a sentence a line, and no line is wider than the terminal", arguments: [80, 140])
@@ -45,7 +44,7 @@ struct IdleTests {
         #expect(lines.contains { $0.hasSuffix("The task 'upload' is open.") })
         #expect(lines.contains { $0.hasSuffix("Its next timer wakes it in 1min 30s.") })
         #expect(
-            lines.contains { $0.hasSuffix("It runs for a moment in 20s (KeepAwake=timers or connections: always).") })
+            lines.contains { $0.hasSuffix("It runs for a moment in 20s; KeepAwake=timers would keep it awake.") })
         #expect(lines.contains { $0.hasPrefix("site-of-customer@north-west-region-18  suspended") })
         #expect(outcome.output.split(whereSeparator: \.isNewline).allSatisfy { displayWidth(String($0)) <= width })
     }
@@ -257,7 +256,7 @@ struct IdleTests {
                   Suspended: Input of 64B wakes it, and less after 30s.
                              Cannot watch 1 socket: operation not permitted.
                              Its next timer wakes it in 1min 30s.
-                             It runs for a moment in 20s (KeepAwake=timers or connections: always).
+                             It runs for a moment in 20s; KeepAwake=timers would keep it awake.
 
                 """)
         #expect(outcome.errors.isEmpty)
