@@ -239,11 +239,16 @@ end() {
     done
 }
 
-# Checks that the cgroup is removed and that no process has the directory in its environment or command line. grep reads the
-# pattern from standard input: on its command line it would find itself.
+# Checks that the cgroup is removed and that no process has the directory in its environment or command line: the launcher of the daemon
+# and `greenroomctl watch` may end a little later. grep reads the pattern from standard input: on its command line it would find itself.
+# Its status does not count: some files cannot be read.
 nothing_is_left() {
     [ -z "$group" ] || [ ! -e "$group" ] || return 1
-    ! grep -lsaF -f - /proc/[0-9]*/environ /proc/[0-9]*/cmdline <<<"$folder/" >/dev/null
+    local tries=0
+    while [ -n "$(grep -lsaF -f - /proc/[0-9]*/environ /proc/[0-9]*/cmdline <<<"$folder/")" ]; do
+        [ $((tries += 1)) -le 100 ] || return 1
+        sleep 0.2
+    done
 }
 
 leave() {
