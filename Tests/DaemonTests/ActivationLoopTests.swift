@@ -57,7 +57,12 @@ struct ActivationLoopTests {
         try daemon.launch("b", background: true)
         let pids = try ["a", "b"].map(daemon.pid)
         var rivals = [try Rival(daemon, "a", against: "b"), try Rival(daemon, "b", against: "a")]
-        let before = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n").count
+        /// Without those about turns in which the daemon had no processor.
+        func lines() -> Int {
+            TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
+                .count { !$0.contains("a turn of the event loop took") }
+        }
+        let before = lines()
         try rivals[1].activate()
         for change in 1..<Self.changes {
             let rival = rivals[(change + 1) % 2]
@@ -68,8 +73,7 @@ struct ActivationLoopTests {
         }
         for rival in rivals { try rival.waitForAnswer() }
         rivals = []
-        let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n").count - before
-        #expect(lines <= Self.changes * Self.linesOfChange)
+        #expect(lines() - before <= Self.changes * Self.linesOfChange)
         let last = Self.changes % 2 == 0 ? ["a", "b"] : ["b", "a"]
         try daemon.waitUntil(last[1], is: "suspended")
         #expect(try daemon.state(last[0]) == "active")

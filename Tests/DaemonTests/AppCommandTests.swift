@@ -24,6 +24,8 @@ struct AppCommandTests {
             \(app)
             [Lifecycle]
             SuspendDelaySec=0
+            LaunchDeadlineSec=1min
+            BackgroundDeadlineSec=infinity
             BackgroundModes=push
             \(more)
 
@@ -71,11 +73,14 @@ struct AppCommandTests {
         try wait(
             daemon,
             [
-                "openURL script:first", "didBecomeActive launch", "openURL script:second", "didEnterBackground 4",
+                "openURL script:first", "didBecomeActive launch", "openURL script:second",
+                "didEnterBackground infinity",
                 "willEnterForeground ", "openURL script:third", "didBecomeActive return", "push 1 {\"a\": 1}",
             ])
         _ = try daemon.terminate("script")
-        #expect(lines(daemon).last == "willTerminate 4 requested")
+        // 5s less what a busy machine takes until the event is sent.
+        let left = 2...4
+        #expect(left.contains { lines(daemon).last == "willTerminate \($0) requested" })
         let receipt = try daemon.receipts("script").last
         #expect(receipt?["explanation"]?.stringValue == "Terminated on request: killed once it had answered.")
     }
@@ -109,7 +114,7 @@ struct AppCommandTests {
         try daemon.eventually("all pushes are completed") {
             try lines(daemon).count == 10 && daemon.status("script")["wakes"]?.arrayValue?.isEmpty ?? true
         }
-        #expect(lines(daemon) == ["didEnterBackground 4"] + (1...9).map { "push \($0) \($0)" })
+        #expect(lines(daemon) == ["didEnterBackground infinity"] + (1...9).map { "push \($0) \($0)" })
     }
 
     @Test("between two calls of wait events are kept, in their order; what was read is not repeated")
@@ -178,6 +183,8 @@ struct AppCommandTests {
         let daemon = try daemon(
             "greenroomctl app wait push --timeout 1s; echo \"status $?\" >>$here/lines; exec sleep 1000")
         _ = try daemon.launch("script")
+        // Ready is answered after the launch: by the next answer the script has its own.
+        _ = try daemon.call("Version")
         daemon.crash()
         try wait(daemon, ["status 124"])
         _ = try daemon.successor()

@@ -140,9 +140,9 @@ struct BadInputTests {
 
     @Test("each message of a datagram counts against the app's limit")
     func chatter() throws {
-        // Ready before the flood: a launch that waits for the last message may miss its deadline, or not.
-        try survive("ready chatter 100 say STATUS=done") { daemon in
-            // 8,000 messages at 1,000 in a second: the warning is logged long before the last message is read.
+        // Ready before the flood: a launch that waits for the last message may miss its deadline, or not. One datagram uses up a second.
+        try survive("ready chatter 10 say STATUS=done") { daemon in
+            // 10,000 messages at 1,000 in a second: the warning is logged long before the last message is read.
             try daemon.eventually("the app is held back") {
                 TestDaemon.text(of: daemon.root + "/log").contains("notify messages within 1s; the rest waits")
             }
@@ -207,7 +207,7 @@ struct BadInputTests {
             "background=exit:4", "background=task:x expire=end:x", "term=exit:5",
         ])
     func diesBetween(_ script: String) throws {
-        try survive(script, "[Lifecycle]\nBackgroundTimeSec=300ms\nExpirationNoticeSec=100ms\nSuspendDelaySec=0") {
+        try survive(script, "[Lifecycle]\nBackgroundTimeSec=30s\nExpirationNoticeSec=29800ms\nSuspendDelaySec=0") {
             daemon in
             let answer = try daemon.ask("Background", "bad")
             // After its exit the app is terminating until its group is empty.
@@ -346,7 +346,9 @@ struct BadInputTests {
 
     @Test("clients that are silent, send garbage or disconnect do not affect others")
     func clients() throws {
-        let daemon = try TestDaemon(["hang": TestDaemon.manifest("", hangs: true)])
+        let daemon = try TestDaemon([
+            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1min", hangs: true)
+        ])
         let before = try daemon.settledDescriptors()
         for garbage in ["", "\0AUTH EXTERNAL", "GET / HTTP/1.0\r\n\r\n", String(repeating: "\0", count: 5000)] {
             let client = try connect(daemon.runtime + "/bus")

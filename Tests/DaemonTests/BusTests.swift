@@ -27,7 +27,8 @@ struct BusTests {
 
     @Test("a request over the message bus is carried out, and each change is signalled once")
     func signals() throws {
-        let stage = try BusStage(["photos": TestDaemon.manifest("", hangs: true)])
+        let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1min", hangs: true)]
+        )
         let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]) {
             // Only the last value of a turn is announced, so the app is ready only after the first one.
             try stage.serve("the first change") { !stage.changes(of: "State", in: "photos").isEmpty }

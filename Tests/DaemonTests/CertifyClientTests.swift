@@ -110,12 +110,11 @@ struct CertifyClientTests {
     func hostileClients() throws {
         let root = try TestDaemon.makeFolder()
         defer { removeTree(root) }
-        let timeout = ["--timeout=1s"]
         let findings = [
             ("exit 3", "the client exited with status 3 before the first round"),
             ("kill -9 $$", "the client was ended by SIGKILL before the first round"),
             ("exec >&-; cat >/dev/null", "the client closed its output before the first round"),
-            ("cat >/dev/null", "the client did not answer within 1s before the first round"),
+            ("cat >/dev/null", "the client did not answer within 3s before the first round"),
             (
                 "read n; cat /dev/zero",
                 "the client wrote more than 1024 bytes without the end of a line before the first round"
@@ -126,13 +125,14 @@ struct CertifyClientTests {
             // It does not end with its input, and neither does its child.
             (
                 "echo $$ >\(root)/pid; sleep 1000 & echo $! >>\(root)/pid; wait",
-                "the client did not answer within 1s before the first round"
+                "the client did not answer within 3s before the first round"
             ),
         ]
         for (client, finding) in findings {
             // The second line of one comes after a suspension.
             let settings = ["-p", "Role=worker", "-p", "IdleSec=100ms", "-p", "StartupSec=0"]
-            let report = try certify(client, timeout + settings, in: root)
+            let time = finding.contains("did not answer") ? "3s" : "50s"
+            let report = try certify(client, ["--timeout=\(time)"] + settings, in: root)
             #expect(report.status == .exited(1) && report.outcome == "broken", "\(client)")
             #expect(report.finding == finding, "\(client)")
         }

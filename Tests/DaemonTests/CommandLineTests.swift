@@ -225,7 +225,12 @@ struct CommandLineTests {
         // With a program it succeeds.
         try replaceFile(
             at: program, with: readFile(at: TestDaemon.binaries + "/greenroomd", limit: 1 << 28), mode: 0o755)
-        let succeeded = try control(daemon, ["reexec"])
+        var succeeded = try control(daemon, ["reexec"])
+        // A process that another test has forked meanwhile has the file open for writing until it executes its own program (ETXTBSY).
+        for _ in 0..<100
+        where succeeded.status != .exited(0) && TestDaemon.text(of: daemon.root + "/log").contains("Text file busy") {
+            succeeded = try control(daemon, ["reexec"])
+        }
         #expect(succeeded.status == .exited(0), "\(succeeded.output)")
         #expect(throws: BusError.self) { try version() }
     }

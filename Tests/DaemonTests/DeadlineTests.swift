@@ -33,7 +33,7 @@ struct DeadlineTests {
     @Test("an app that leaks a task is notified, then killed, and the receipt names the task (L22, L23)")
     func leakedTask() throws {
         let root = try TestDaemon.makeFolder()
-        let times = "[Lifecycle]\nBackgroundTimeSec=3s\nExpirationNoticeSec=2s"
+        let times = "[Lifecycle]\nBackgroundTimeSec=11s\nExpirationNoticeSec=10s"
         let text = TestDaemon.manifest("background=task:upload", times, trace: root + "/trace")
         let daemon = try TestDaemon(["leaky": text], root: root)
         try daemon.launch("leaky")
@@ -92,7 +92,7 @@ struct DeadlineTests {
     func extended() throws {
         let script = "say EXTEND_TIMEOUT_USEC=20000000"
         let daemon = try TestDaemon([
-            "late": TestDaemon.manifest(script, "[Lifecycle]\nLaunchDeadlineSec=10s", hangs: true)
+            "late": TestDaemon.manifest(script, "[Lifecycle]\nLaunchDeadlineSec=15s", hangs: true)
         ])
         let request = try daemon.begin("Launch", "late")
         try daemon.wait("late", "deadlineExtended")
@@ -113,7 +113,7 @@ struct DeadlineTests {
     @Test("a deadline is restarted while a debugger is attached (L48)", .enabled(if: exists(at: "/usr/bin/gdb")))
     func debugger() throws {
         let daemon = try TestDaemon([
-            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=10s", hangs: true)
+            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=15s", hangs: true)
         ])
         let request = try daemon.begin("Launch", "hang")
         try daemon.wait("hang", "stateChanged", state: "launching")

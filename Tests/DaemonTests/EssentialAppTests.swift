@@ -39,7 +39,9 @@ struct EssentialAppTests {
         #expect(try daemon.launch("display", background: true)["state"]?.stringValue == "background")
         #expect(try daemon.launch("client", background: true)["state"] != nil)
         try daemon.waitUntil("client", is: "suspended")
-        #expect(try daemon.status("display")["awake"]?.arrayValue?.first?["reason"]?.stringValue == "neverSuspended")
+        try daemon.eventually("it is idle, and stays awake") {
+            try daemon.status("display")["awake"]?.arrayValue?.first?["reason"]?.stringValue == "neverSuspended"
+        }
         let first = try daemon.call("SimulatePressure", [.string("critical")])
         #expect(JSONText.of(first, "victim") == "client")
         let second = try daemon.call("SimulatePressure", [.string("critical")])

@@ -204,7 +204,10 @@ struct FloodTurnTests {
                     else { return }
                     pending.append(call)
                 }
-                _ = try? bus.wait(for: pending.removeFirst(), until: EventLoop.now() + .milliseconds(100))
+                guard let oldest = pending.first,
+                    let isAnswered = try? bus.wait(for: oldest, until: EventLoop.now() + .milliseconds(100))
+                else { return }
+                if isAnswered { pending.removeFirst() }
             }
         }
         while stage.server.peers.count < 2 || !stage.server.peers.allSatisfy(\.isReady) {

@@ -60,13 +60,13 @@ struct ForkingTests {
 
     @Test("a launch that is not finished names what it waits for")
     func obstacles() throws {
-        for (script, problem) in [
-            ("sleep 1000", "; its first process has not exited (Type=forking)"),
-            ("sleep 1000 &", "/pid does not exist"),
-            ("echo x1 > $ROOT/pid; sleep 1000 &", "/pid has no process ID: 'x1'"),
-            ("echo 1 > $ROOT/pid; sleep 1000 &", "/pid names process 1, which is not a process of the app"),
+        for (script, time, problem) in [
+            ("sleep 1000", "500ms", "; its first process has not exited (Type=forking)"),
+            ("sleep 1000 &", "4s", "/pid does not exist"),
+            ("echo x1 > $ROOT/pid; sleep 1000 &", "4s", "/pid has no process ID: 'x1'"),
+            ("echo 1 > $ROOT/pid; sleep 1000 &", "4s", "/pid names process 1, which is not a process of the app"),
         ] {
-            let daemon = try daemon(script, "[Lifecycle]\nLaunchDeadlineSec=500ms")
+            let daemon = try daemon(script, "[Lifecycle]\nLaunchDeadlineSec=\(time)")
             let answer = try daemon.launch("app")
             #expect(answer["lastReceipt"]?["explanation"]?.stringValue?.contains(problem) == true, "\(answer)")
         }

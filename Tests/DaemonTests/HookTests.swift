@@ -69,6 +69,7 @@ struct HookTests {
     func environment() throws {
         let stage = try Stage(
             """
+            BackgroundDeadlineSec=50s
             ExecEnterBackground=@/write ${PREFIX}background
             ExecBeforeSuspend=@/write before
             ExecAfterResume=@/write after
@@ -108,7 +109,7 @@ struct HookTests {
     @Test("a hook that hangs is killed at the background deadline, with its children; the app continues (L57)")
     func hangs() throws {
         let stage = try Stage(
-            "BackgroundDeadlineSec=300ms\nExecEnterBackground=@/hang",
+            "BackgroundDeadlineSec=4s\nExecEnterBackground=@/hang",
             scripts: ["hang": "#!/bin/sh\nsleep 1000 &\necho $! > @/child\nmv @/child @/pid\nwait\n"])
         try stage.daemon.launch("llama")
         let pid = try stage.daemon.pid("llama")
@@ -125,7 +126,7 @@ struct HookTests {
     @Test("status 75 of ExecBeforeSuspend= refuses once; a program that does not exist is logged (L57)")
     func refuses() throws {
         let stage = try Stage(
-            "ExecBeforeSuspend=@/refuse\nExecEnterBackground=/does/not/exist",
+            "BackgroundDeadlineSec=50s\nExecBeforeSuspend=@/refuse\nExecEnterBackground=/does/not/exist",
             scripts: ["refuse": "#!/bin/sh\necho run >> @/runs\nexit 75\n"])
         try stage.daemon.launch("llama")
         _ = try stage.background()
@@ -141,7 +142,7 @@ struct HookTests {
     @Test("an activation does not wait for ExecBeforeSuspend=, which is followed by ExecAfterResume= (L57)")
     func activation() throws {
         let stage = try Stage(
-            "ExecBeforeSuspend=@/hold\nExecAfterResume=@/write after",
+            "BackgroundDeadlineSec=50s\nExecBeforeSuspend=@/hold\nExecAfterResume=@/write after",
             scripts: ["hold": Self.hold, "write": Self.write])
         try stage.daemon.launch("llama")
         _ = try stage.background()

@@ -67,9 +67,11 @@ struct KeptDescriptorTests {
         _ = try first.begin("Background", "photos", [])
         let resign = __libc_current_sigrtmin() + 3
         try first.eventually("the first notice is sent, and recorded as sent") {
-            guard try ProcFS().status(of: pid)?.hasPending(resign) ?? false else { return false }
+            guard let status = try ProcFS().status(of: pid), status.hasPending(resign) else { return false }
             let queue = try first.runRecord()?.notices
-            return queue?.waiting == [.didEnterBackground] && queue?.isSending == false
+            // After 1s the second one is sent, too: of both the handler of the first runs first.
+            return queue?.isSending == false
+                && (queue?.waiting == [.didEnterBackground] || status.hasPending(SIGUSR1))
         }
         first.crash()
         try writeControlFile(group + "/cgroup.freeze", "0")
@@ -77,6 +79,9 @@ struct KeptDescriptorTests {
         try second.waitUntil("photos", is: "suspended")
         #expect(second.trace().suffix(3) == ["didBecomeActive", "willResignActive", "didEnterBackground"])
     }
+
+    /// A daemon waits a second for a signal that is pending. On a busy machine that may be over before the app takes it.
+    private static let longestWait = Duration.milliseconds(900)
 
     @Test("a notice waits for a signal that the previous daemon has sent (L3)")
     func sentBefore() throws {
@@ -91,14 +96,18 @@ struct KeptDescriptorTests {
         try writeControlFile(group + "/cgroup.freeze", "1")
         try first.ask("Resume", "photos")
         try first.eventually("the notice is sent") { try ProcFS().status(of: pid)?.hasPending(SIGUSR2) ?? false }
+        let asked = EventLoop.now()
         try first.ask("Interrupt", "photos")
         first.crash()
+        var isInTime = EventLoop.now() - asked < Self.longestWait
+        let began = EventLoop.now()
         let second = try first.successor()
-        #expect(try second.state("photos") == "inactive")
         // Of two pending signals the handler of the one with the higher number runs first.
         try writeControlFile(group + "/cgroup.freeze", "0")
+        isInTime = isInTime && EventLoop.now() - began < Self.longestWait
+        #expect(try second.state("photos") == "inactive")
         try second.eventually("both notices are delivered") { second.trace().count { $0 == "willResignActive" } == 2 }
-        #expect(second.trace().suffix(2) == ["didBecomeActive", "willResignActive"])
+        if isInTime { #expect(second.trace().suffix(2) == ["didBecomeActive", "willResignActive"]) }
     }
 
     @Test("a daemon that is started manually replaces the control socket that is still in the descriptor store")

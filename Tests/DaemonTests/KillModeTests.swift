@@ -65,7 +65,7 @@ struct KillModeTests {
     func ignores() throws {
         let daemon = try daemon(
             "sh -c 'trap \"\" TERM; touch $DATA.ready; exec sleep 1000' & wait",
-            "[Lifecycle]\nTerminateDeadlineSec=300ms")
+            "[Lifecycle]\nTerminateDeadlineSec=4s")
         try daemon.launch("app")
         try daemon.eventually("the process ignores SIGTERM") { isReady(daemon) }
         try daemon.eventually("the process is executed") {
@@ -83,7 +83,7 @@ struct KillModeTests {
     func recovered() throws {
         let daemon = try daemon(
             "sh -c 'trap \"\" TERM; touch $DATA.ready; exec sleep 1000' & wait",
-            "[Lifecycle]\nTerminateDeadlineSec=2s")
+            "[Lifecycle]\nTerminateDeadlineSec=8s")
         try daemon.launch("app")
         try daemon.eventually("the process ignores SIGTERM") { isReady(daemon) }
         let pid = try daemon.pid("app")

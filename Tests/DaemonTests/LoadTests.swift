@@ -124,8 +124,8 @@ struct LoadTests {
     func manyLaunches() throws {
         // Each needs less than its deadline, and gets less than half of a processor.
         let manifest =
-            "[App]\nType=notify\nLaunchAtStart=background\nExecStart=\(TestDaemon.app) compute 400 ready\n"
-            + "[Lifecycle]\nLaunchDeadlineSec=1s\nSuspendDelaySec=0\n"
+            "[App]\nType=notify\nLaunchAtStart=background\nExecStart=\(TestDaemon.app) compute 1000 ready\n"
+            + "[Lifecycle]\nLaunchDeadlineSec=2500ms\nSuspendDelaySec=0\n"
         let names = (1...6).map { "app\($0)" }
         let loops = try BusyLoops(2 * usableProcessors())
         let daemon = try TestDaemon(Dictionary(uniqueKeysWithValues: names.map { ($0, manifest) }))
@@ -144,21 +144,6 @@ struct LoadTests {
 
 @Suite("Programs that start up")
 struct StartUpTests {
-    /// A port of the loopback interface that is free.
-    private static func freePort() throws -> UInt16 {
-        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(number) }
-        var address = loopback(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let port: UInt16? = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(number, pointer, length) == 0 && getsockname(number, pointer, &length) == 0
-            } ? UInt16(bigEndian: $0.pointee.sin_port) : nil
-        }
-        guard let port else { throw TestFailure("no free port") }
-        return port
-    }
-
     private static func loopback(_ port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -180,8 +165,8 @@ struct StartUpTests {
     }
 
     /// A web server that starts slowly.
-    private static func server(_ port: UInt16, _ more: String) -> String {
-        let command = "sleep 1; exec python3 -m http.server \(port) --bind 127.0.0.1"
+    private static func server(_ port: UInt16, _ more: String, after seconds: Int = 1) -> String {
+        let command = "sleep \(seconds); exec python3 -m http.server \(port) --bind 127.0.0.1"
         return "[App]\nExecStart=/bin/sh -c '\(command)'\n\(more)\n[Lifecycle]\nSuspendDelaySec=0\n"
     }
 
@@ -191,7 +176,7 @@ struct StartUpTests {
         "a slow server that is launched into the background listens before it is suspended (L18)",
         .enabled(if: hasPython))
     func slowServer() throws {
-        let port = try Self.freePort()
+        let port = try freePort()
         let daemon = try TestDaemon(["server": Self.server(port, "")])
         try daemon.launch("server", background: true)
         try daemon.waitUntil("server", is: "suspended")
@@ -200,8 +185,8 @@ struct StartUpTests {
 
     @Test("with StartupSec=0 a program is suspended like any other (L18)", .enabled(if: hasPython))
     func withoutStartUp() throws {
-        let port = try Self.freePort()
-        let daemon = try TestDaemon(["server": Self.server(port, "StartupSec=0")])
+        let port = try freePort()
+        let daemon = try TestDaemon(["server": Self.server(port, "StartupSec=0", after: 4)])
         try daemon.launch("server", background: true)
         try daemon.waitUntil("server", is: "suspended")
         #expect(!Self.canConnect(port))
@@ -209,7 +194,7 @@ struct StartUpTests {
 
     @Test("Type=listening is ready when the program listens (L7)", .enabled(if: hasPython))
     func listening() throws {
-        let port = try Self.freePort()
+        let port = try freePort()
         let daemon = try TestDaemon(["server": Self.server(port, "Type=listening") + "LaunchDeadlineSec=50s\n"])
         #expect(try daemon.launch("server")["state"]?.stringValue == "active")
         #expect(Self.canConnect(port))

@@ -11,8 +11,10 @@ import Testing
 struct LockedSocketTests {
     private static let warning = "what the app has to do cannot be measured completely"
 
-    private func warnings(_ stage: TrafficStage) -> Int {
-        TestDaemon.text(of: stage.daemon.root + "/log").ranges(of: Self.warning).count
+    /// Another app can have one, too, where the thread that asks had no processor for 2s.
+    private func warnings(_ stage: TrafficStage, _ app: String) -> Int {
+        TestDaemon.text(of: stage.daemon.root + "/log").split(separator: "\n")
+            .count { $0.contains(" \(app):") && $0.contains(Self.warning) }
     }
 
     @Test("another process that holds the lock of its socket delays no launch, no look and no suspension (L51)")
@@ -28,7 +30,7 @@ struct LockedSocketTests {
         try stage.suspended("second")
         try stage.suspended()
         try second.exchange([4])
-        #expect(warnings(stage) == 0)
+        #expect(warnings(stage, "server") + warnings(stage, "second") == 0)
         withExtendedLifetime(holder) {}
     }
 
@@ -60,7 +62,7 @@ struct LockedSocketTests {
         // While the question about the other app is open, and after it has no answer.
         try client.exchange([1])
         try stage.suspended()
-        try stage.daemon.eventually("the journal has the reason") { warnings(stage) > 0 }
+        try stage.daemon.eventually("the journal has the reason") { warnings(stage, "holder") > 0 }
         try stage.daemon.eventually("status has the reason") {
             let reasons = try stage.daemon.status("holder")["awake"]?.arrayValue ?? []
             // The thread that holds it waits for a page, in sendto(2).
@@ -72,7 +74,7 @@ struct LockedSocketTests {
         // The thread gets its answer, and the app has nothing to do any more.
         kill(try stage.daemon.pid("holder"), SIGUSR1)
         try stage.suspended("holder")
-        #expect(warnings(stage) == 1)
+        #expect(warnings(stage, "holder") == 1)
         try stage.daemon.terminate("holder", remove: true)
         #expect(try stage.daemon.state("holder") == "notRunning")
     }
@@ -91,7 +93,9 @@ struct LockedSocketTests {
         ])
         for round in 1...2 {
             _ = try stage.launch("holder")
-            try stage.daemon.eventually("the journal has the reason, once for each run") { warnings(stage) == round }
+            try stage.daemon.eventually("the journal has the reason, once for each run") {
+                warnings(stage, "holder") == round
+            }
             try stage.daemon.terminate("holder", remove: true)
             try stage.daemon.waitUntil("holder", is: "notRunning")
         }

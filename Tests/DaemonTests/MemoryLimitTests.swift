@@ -115,7 +115,11 @@ struct MemoryLimitTests {
         #expect(receipt["state"]?.stringValue == "suspended")
         try daemon.eventually("the level is normal again") { try pressure(daemon).level == "normal" }
         #expect(try pressure(daemon).limit?.oomKills == 0)
-        #expect(try daemon.state("middle") == "suspended")
+        // For memory that a killed app has not freed within 100ms, the next one is killed.
+        let isLate =
+            try daemon.receipts("middle").last?["explanation"]?.stringValue?.contains(
+                "had not freed its memory in time")
+        #expect(try isLate ?? false || daemon.state("middle") == "suspended")
         #expect(try daemon.state("small") == "suspended")
         #expect(try daemon.state("last") == "active")
         daemon.stop()

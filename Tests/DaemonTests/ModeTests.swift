@@ -114,8 +114,8 @@ struct ModeTests {
         let daemon = try TestDaemon(
             [
                 "pad": Self.holder(root, "SuspendDelaySec=0\n" + modes),
-                "late": Self.holder(root, isLate: true, "SuspendDelaySec=2s\n" + modes),
-                "exits": Self.holder(root, "SuspendDelaySec=2s\nExitsOnSuspend=yes\n" + modes),
+                "late": Self.holder(root, isLate: true, "SuspendDelaySec=10s\n" + modes),
+                "exits": Self.holder(root, "SuspendDelaySec=10s\nExitsOnSuspend=yes\n" + modes),
                 "other": Self.holder(root, "SuspendDelaySec=0\nBackgroundModes=audio\n"),
             ], configuration: "[Manager]\nForegroundLimit=4\n", root: root,
             wrapper: [

@@ -57,13 +57,16 @@ struct OwnInputTests {
                 other.send(b'from the child')
                 own.close()
                 open(sys.argv[2], 'w').close()
-            signal.pause()
+                signal.pause()
+            # What it leaves would wake it again after each suspension.
+            while True:
+                inbox.recv(100)
 
             """
         try replaceFile(at: root + "/app.py", with: Array(program.utf8))
         let command = "\(TrafficStage.python) \(root)/app.py \(root)/inbox \(root)/ready"
         let daemon = try TestDaemon(
-            ["app": "[App]\nExecStart=\(command)\n[Lifecycle]\nSuspendDelaySec=100ms"], root: root)
+            ["app": "[App]\nExecStart=\(command)\n[Lifecycle]\nSuspendDelaySec=3s"], root: root)
         try daemon.launch("app")
         try daemon.eventually("the messages are there") { access(root + "/ready", F_OK) == 0 }
         try daemon.ask("Background", "app")

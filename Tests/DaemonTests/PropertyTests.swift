@@ -66,7 +66,8 @@ struct PropertyTests {
         // It does not say itself that it is ready.
         let daemon = try TestDaemon([
             "app": TestDaemon.manifest(
-                "", "[App]\nWindowAppID=org.example.App\n[Lifecycle]\nNotices=alert", hangs: true)
+                "", "[App]\nWindowAppID=org.example.App\n[Lifecycle]\nNotices=alert\nLaunchDeadlineSec=1min",
+                hangs: true)
         ])
         func check(_ visible: Bool, _ input: Bool, launch: String = "") throws {
             #expect(try value("Visible", daemon).boolValue == visible)

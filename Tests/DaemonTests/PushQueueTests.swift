@@ -55,7 +55,8 @@ struct PushQueueTests {
     func launching() throws {
         let root = try TestDaemon.makeFolder()
         let go = root + "/go"
-        let text = TestDaemon.manifest("compute-until \(go)", "[Lifecycle]\nBackgroundModes=push")
+        let text = TestDaemon.manifest(
+            "compute-until \(go)", "[Lifecycle]\nLaunchDeadlineSec=1min\nBackgroundModes=push")
         let daemon = try TestDaemon(["mail": text], root: root)
         let replies = try (1...3).map { try daemon.begin("Push", "mail", [.string("\($0)")]) }
         try daemon.eventually("the app is launching") { try daemon.state("mail") == "launching" }

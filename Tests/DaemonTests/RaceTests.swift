@@ -10,7 +10,7 @@ import Testing
 struct RaceTests {
     @Test("an app that ends at the moment of its deadline has a receipt and is not running (L7, L45)")
     func endAtDeadline() throws {
-        let manifest = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=5s", hangs: true)
+        let manifest = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=10s", hangs: true)
         let daemon = try TestDaemon(["late": manifest])
         let pending = try daemon.begin("Launch", "late")
         try daemon.wait("late", "stateChanged", state: "launching")
@@ -20,7 +20,7 @@ struct RaceTests {
         try daemon.process.signal(SIGSTOP)
         kill(app, SIGKILL)
         try daemon.eventually("the app is a zombie") { !isAlive(app) }
-        let due = EventLoop.now() + .milliseconds(5100)
+        let due = EventLoop.now() + .milliseconds(10100)
         try daemon.eventually("the deadline has passed") { EventLoop.now() > due }
         try daemon.process.signal(SIGCONT)
         let end = try daemon.finish(pending)
@@ -45,13 +45,13 @@ extension RaceTests {
     @Test("an answer that an app gave in time counts, however late the daemon reads it (L48)")
     func answersWithoutDaemon() throws {
         let root = try TestDaemon.makeFolder()
-        let sections = "[Lifecycle]\nLaunchDeadlineSec=5s\nBackgroundDeadlineSec=5s"
+        let sections = "[Lifecycle]\nLaunchDeadlineSec=10s\nBackgroundDeadlineSec=10s"
         let ready = TestDaemon.manifest("hangup=READY=1", sections, trace: root + "/trace", hangs: true)
         let daemon = try TestDaemon(["late": ready], root: root)
         let launch = try daemon.begin("Launch", "late")
         try daemon.eventually("the app runs") { daemon.trace().contains("willFinishLaunching") }
         try daemon.settle("late", catches: SIGHUP)
-        try answerWithoutDaemon(daemon, "late", .seconds(5))
+        try answerWithoutDaemon(daemon, "late", .seconds(10))
         #expect(try daemon.finish(launch)["state"]?.stringValue == "active")
         #expect(try daemon.receipts("late").isEmpty)
 
@@ -62,7 +62,7 @@ extension RaceTests {
         try second.launch("late")
         let background = try second.begin("Background", "late", [])
         try second.eventually("the app is notified") { second.trace().contains("didEnterBackground") }
-        try answerWithoutDaemon(second, "late", .seconds(5))
+        try answerWithoutDaemon(second, "late", .seconds(10))
         #expect(try second.finish(background)["state"]?.stringValue == "background")
         #expect(try second.receipts("late").isEmpty)
     }
@@ -81,11 +81,19 @@ extension RaceTests {
         try daemon.eventually("its groups are gone") { groups(of: "text").isEmpty }
 
         try daemon.terminate("right", remove: true)
-        #expect(rename(daemon.runtime + "/notify", daemon.runtime + "/away") == 0)
+        let (notify, away) = (daemon.runtime + "/notify", daemon.runtime + "/away")
+        try daemon.process.signal(SIGSTOP)
+        #expect(rename(notify, away) == 0)
+        // A folder that is missing is made again.
+        try daemon.writeFile(notify, "")
+        try daemon.process.signal(SIGCONT)
         let end = try daemon.launch("right")
         #expect(end["lastReceipt"]?["exitStatus"]?.integerValue == 207, "\(end)")
         try daemon.eventually("its group is gone") { groups(of: "right").isEmpty }
-        #expect(rename(daemon.runtime + "/away", daemon.runtime + "/notify") == 0)
+        try daemon.process.signal(SIGSTOP)
+        try removeFile(at: notify)
+        #expect(rename(away, notify) == 0)
+        try daemon.process.signal(SIGCONT)
         #expect(try daemon.launch("right")["state"]?.stringValue == "active")
     }
 }

@@ -21,7 +21,8 @@ struct RecordTests {
         #expect(apps.map(\.id) == ["broken", "photos"])
         #expect(apps[0].error?.contains("broken.app:2") == true && apps[0].since == nil)
         #expect(apps[1].pid == (try daemon.pid("photos")) && apps[1].foreground && apps[1].launches == 1)
-        #expect(try call(daemon, "Pressure", as: MemoryStatus.self).level == "normal")
+        // That of the machine.
+        #expect(["normal", "warning", "critical"].contains(try call(daemon, "Pressure", as: MemoryStatus.self).level))
         let reloaded = try call(daemon, "Reload", as: ReloadResult.self)
         #expect(reloaded.errors.count == 1)
         #expect(reloaded.errors.first?.contains("broken.app:2:1: error: ") == true, "\(reloaded.errors)")

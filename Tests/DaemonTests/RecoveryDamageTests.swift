@@ -95,7 +95,11 @@ struct RecoveryDamageTests {
 
     @Test("an app whose end is recorded behind the damage has one receipt, not two (L45)")
     func endedBehindDamage() throws {
-        let first = try TestDaemon(["photos": TestDaemon.manifest("term=exit:3"), "mail": TestDaemon.manifest("")])
+        let first = try TestDaemon([
+            // A suspended app would be killed without a notice.
+            "photos": TestDaemon.manifest("term=exit:3", "[Lifecycle]\nSuspendDelaySec=infinity"),
+            "mail": TestDaemon.manifest(""),
+        ])
         try first.launch("photos")
         try first.launch("mail")
         let length = try logbookLength(first)

@@ -95,7 +95,7 @@ struct RecoveryTests {
         "a deadline continues while no daemon runs, and an app is not killed for an answer that may be lost")
     func deadlines() throws {
         let first = try TestDaemon([
-            "ignores": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=5s"),
+            "ignores": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=15s"),
             "tasks": TestDaemon.manifest("begin upload", "[Lifecycle]\nBackgroundTimeSec=1min"),
         ])
         try first.launch("tasks")
@@ -139,7 +139,10 @@ struct RecoveryTests {
     func launching() throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
-            ["slow": TestDaemon.manifest("", "", trace: root + "/trace", hangs: true)], root: root)
+            [
+                "slow": TestDaemon.manifest(
+                    "", "[Lifecycle]\nLaunchDeadlineSec=15s", trace: root + "/trace", hangs: true)
+            ], root: root)
         _ = try first.begin("Launch", "slow")
         try first.eventually("the app runs") { try first.pid("slow") > 0 && first.trace().count == 1 }
         let pid = try first.pid("slow")
@@ -158,7 +161,9 @@ struct RecoveryTests {
     @Test("reexec replaces the program; no app is lost, and exit statuses are known")
     func reexec() throws {
         let daemon = try TestDaemon([
-            "front": TestDaemon.manifest("term=exit:7"), "back": TestDaemon.manifest(""),
+            // A suspended app would be killed without a notice.
+            "front": TestDaemon.manifest("term=exit:7", "[Lifecycle]\nSuspendDelaySec=infinity"),
+            "back": TestDaemon.manifest(""),
             "slow": TestDaemon.manifest(
                 "background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1min\nTerminateDeadlineSec=1s"),
         ])

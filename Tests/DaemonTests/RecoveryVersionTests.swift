@@ -75,7 +75,7 @@ struct RecoveryVersionTests {
         let first = try TestDaemon(
             [
                 "front": TestDaemon.manifest(""),
-                "slow": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=10s", hangs: true),
+                "slow": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=20s", hangs: true),
                 "late": TestDaemon.manifest("term=exit:3", trace: root + "/late"),
             ], root: root, manager: manager)
         try first.launch("front")

@@ -335,8 +335,12 @@ struct SelfBadInputTests {
         let stage = try SelfStage()
         let client = try stage.active()
         try stage.mark()
-        let silent = try (1..<8).map { _ in try RawSelfClient(stage.daemon, handshake: false) }
-        #expect(throws: TestFailure.self) { try RawSelfClient(stage.daemon).finish() }
+        var silent: [RawSelfClient] = []
+        // On a busy machine the first ones are closed meanwhile: then it takes more of them.
+        try stage.daemon.eventually("one is refused") {
+            silent.append(try RawSelfClient(stage.daemon, handshake: false))
+            return TestDaemon.text(of: stage.daemon.root + "/log").contains("was refused: 8 connections are open")
+        }
         try stage.expectWarning("was refused: 8 connections are open")
         try stage.ping()
         for one in silent { try one.finish() }

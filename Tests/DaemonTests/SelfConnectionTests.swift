@@ -27,6 +27,8 @@ struct SelfConnectionTests {
         ExecStart=\(TestDaemon.app) \(script) lend \(root)/\(lend)
         [Lifecycle]
         SuspendDelaySec=0
+        LaunchDeadlineSec=1min
+        BackgroundDeadlineSec=1min
         \(more)
 
         """

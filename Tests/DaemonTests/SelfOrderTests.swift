@@ -116,7 +116,7 @@ struct SelfOrderTests {
         "a daemon that is killed or replaced in the middle of a transition tells nothing twice that was answered, and loses nothing (L3)",
         arguments: [true, false])
     func replaced(isKilled: Bool) throws {
-        var (daemon, client) = try active("BackgroundModes=push\n")
+        var (daemon, client) = try active("BackgroundModes=push\nBackgroundTimeSec=5min\n")
         func replace(after position: UInt64) throws {
             if isKilled {
                 daemon.crash()

@@ -61,6 +61,7 @@ struct ServiceJobTests {
         try daemon.launch("back", background: true)
         try daemon.launch("front")
         try daemon.waitUntil("back", is: "suspended")
+        try daemon.eventually("front is notified") { daemon.trace().last == "didBecomeActive" }
         return Stage(daemon: daemon, manager: manager, pids: try Self.apps.map(daemon.pid))
     }
 

@@ -90,7 +90,7 @@ struct SleepTests {
 
     @Test("a request during the preparation for sleep is carried out afterwards")
     func askedMeanwhile() throws {
-        let stage = try BusStage(["photos": TestDaemon.manifest("")])
+        let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
         let logind = try FakeLogind(stage)
         try logind.waitForInhibitor()
         try logind.emitPrepare("PrepareForShutdown", true)

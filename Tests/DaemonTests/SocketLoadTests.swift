@@ -84,9 +84,9 @@ struct SocketLoadTests {
         "a client that says nothing launches its app once; that is unloaded with the connection, and serves the next client"
     )
     func silentBeforeLaunch() throws {
-        let stage = try SocketStage(["web": ("", "ListenStream=ROOT/web\n[Lifecycle]\nUnloadAfterSec=1s")])
+        let stage = try SocketStage(["web": ("", "ListenStream=ROOT/web\n[Lifecycle]\nUnloadAfterSec=5s")])
         let silent = try SocketClient(.path(stage.path("web")))
-        // It is suspended for a second only.
+        // It is suspended for 5s only.
         try stage.daemon.wait("web", "stateChanged", state: "suspended")
         try stage.daemon.waitUntil("web", is: "notRunning")
         #expect(try silent.receive() ?? "" == "")

@@ -39,7 +39,7 @@ final class SocketStage {
 
     /// For an app that a connection wakes and that the bytes after it must find awake: a client may not be scheduled between the
     /// two for longer than the 100 ms of the other apps.
-    static let longIdle = "[Lifecycle]\nIdleSec=2s"
+    static let longIdle = "[Lifecycle]\nIdleSec=5s"
 
     /// Replaces a manifest, and reads it again.
     func rewrite(_ app: String, _ commands: String, _ settings: String) throws {
@@ -153,18 +153,21 @@ final class SocketClient {
     }
 }
 
-/// A port that no socket has now.
+/// A port that no socket has now, below those that the kernel gives to clients (ip_local_port_range, ip(7)).
 func freePort() throws -> UInt16 {
-    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    defer { close(number) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            bind(number, $0, length) == 0 && getsockname(number, $0, &length) == 0
+    for _ in 0..<1000 {
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        defer { close(number) }
+        let port = UInt16.random(in: 10_000..<32_000)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        let isBound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
         }
+        if isBound { return port }
     }
-    guard isBound else { throw TestFailure("no port is free: error \(errno)") }
-    return UInt16(bigEndian: address.sin_port)
+    throw TestFailure("no port is free: error \(errno)")
 }

@@ -8,7 +8,14 @@ extension TestDaemon {
     func sendMessage(_ text: String) throws {
         let sockets = entries(of: runtime + "/notify")
         guard sockets.count == 1 else { throw TestFailure("one app has to run; there are the sockets \(sockets)") }
-        try sendDatagram(text, to: runtime + "/notify/" + sockets[0])
+        let path = runtime + "/notify/" + sockets[0]
+        var sender: Int32?
+        // While a process executes its program it has no environment for a moment.
+        try eventually("a process has \(path)") {
+            sender = try firstProcess(of: path)
+            return sender != nil
+        }
+        try sendDatagram(text, to: path, from: sender)
     }
 
     /// The notify socket of a running app. Before the app has executed its program, its environment is the daemon's.

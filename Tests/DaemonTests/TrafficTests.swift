@@ -28,7 +28,7 @@ struct TrafficTests {
         try replaceFile(at: root + "/web.py", with: Array(program.utf8))
         let command = "\(TrafficStage.python) \(root)/web.py \(root)/www \(root)/port"
         // The request must find the program awake that the connection has woken.
-        let daemon = try TestDaemon(["web": TrafficStage.manifest(command, "IdleSec=2s")], root: root)
+        let daemon = try TestDaemon(["web": TrafficStage.manifest(command, "IdleSec=5s")], root: root)
         try daemon.launch("web")
         var port: UInt16 = 0
         try daemon.eventually("it listens") {
@@ -69,10 +69,11 @@ struct TrafficTests {
     @Test("a server that keeps a byte in its own pipe, as libuv does, is woken once for it, and answers requests (L50)")
     func ownPipe() throws {
         let stage = try TrafficStage(["server": "own = os.pipe(); os.write(own[1], b'x'); run()"])
-        let client = try TrafficClient(port: try stage.launch())
+        let port = try stage.launch()
         try stage.daemon.eventually("the pipe wakes it") {
             try stage.daemon.status("server")["lastInput"]?["kind"]?.stringValue == "pipe"
         }
+        let client = try TrafficClient(port: port)
         for number in UInt8(1)...3 {
             try stage.suspended()
             try client.exchange([number])

@@ -47,8 +47,13 @@ struct SlowMemoryTests {
                 #expect(hanging == nil)
             }
             let value: UInt64 = 4711
-            let own = withUnsafeBytes(of: value) {
-                readMemory(of: getpid(), UInt64(UInt(bitPattern: $0.baseAddress)), 8)
+            var own: [UInt8]?
+            // The thread that reads has 100 ms for it.
+            try eventually("its own memory is read") {
+                own = withUnsafeBytes(of: value) {
+                    readMemory(of: getpid(), UInt64(UInt(bitPattern: $0.baseAddress)), 8)
+                }
+                return own != nil
             }
             #expect(own == withUnsafeBytes(of: value) { Array($0) })
             try starting.process.signal(SIGKILL)

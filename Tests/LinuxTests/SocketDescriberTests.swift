@@ -36,7 +36,7 @@ struct SocketDescriberTests {
         #expect(describer.describe(other, empty) == nil)
         #expect(describer.describe(other, socket) == nil)
         // Each answer is read.
-        #expect(describer.describe(inode, socket) == description)
+        #expect(describer.describe(inode, socket)?.peer == description.peer)
     }
 }
 

@@ -44,7 +44,7 @@
 //   descriptors N         sends N descriptors
 //   usurp N               sends MAINPID=1 N times
 //   intrude PATH          sends, as the user 65534, a socket that takes 15 minutes to close to the bus at PATH; needs root
-//   chatter N             sends N datagrams of 80 messages each
+//   chatter N             sends N datagrams of 1,000 messages each
 //   close                 closes all descriptors
 //   lend PATH             a child gives connections to GREENROOM_BUS_ADDRESS to programs that connect to a socket at PATH (lend.c)
 //   print TEXT            appends a line to the trace
@@ -244,7 +244,7 @@ static void intrude(const char *path) {
 
 static void chatter(int count) {
     char text[4096] = "";
-    for (int i = 0; i < 40; i++) strcat(text, "X_GREENROOM_BEGIN_TASK=a\nX_GREENROOM_END_TASK=a\n");
+    for (int i = 0; i < 1000; i++) memcpy(text + 4 * i, "a=1\n", 5);
     for (int i = 0; i < count; i++) say(text);
 }
 
@@ -255,6 +255,8 @@ static void caught(int number) {
 
 static void catch(int number) {
     struct sigaction action = {.sa_handler = caught, .sa_flags = SA_RESTART};
+    // The next signal may come before the handler has written: the trace has their order.
+    sigfillset(&action.sa_mask);
     sigaction(number, &action, NULL);
 }
 

@@ -79,7 +79,12 @@ expect Answer [3, {{"result": "new-data"}}]
 {END}""")
 
     def test_the_kiosk_saves_its_page(self):
-        self.play("kiosk/kiosk.py", f"""
+        # It reports its status each second, which a busy machine takes for the steps below.
+        text = (ROOT / "docs/examples/kiosk/kiosk.py").read_text(encoding="utf-8")
+        self.assertIn("dispatch(1.0)", text)
+        script = pathlib.Path(self.folder, "kiosk.py")
+        script.write_text(text.replace("dispatch(1.0)", "dispatch(60.0)"), encoding="utf-8")
+        self.play(script, f"""
 {started()}
 event 2 openURL {{"url": "kiosk:7"}}
 event 3 didEnterBackground

@@ -160,7 +160,7 @@ final class CertifyGuess: CertifyRequester {
         for request in CertifyRequest.allCases {
             let answers = (0..<2).map { _ -> [UInt8] in
                 guard let connection = endpoint.connect(), connection.send(request) else { return [] }
-                return connection.answer(to: request, within: .seconds(2))
+                return connection.answer(to: request, within: .seconds(5))
             }
             guard !answers[0].isEmpty, answers[0] == answers[1] else { continue }
             (self.request, expected) = (request, answers[0])
