@@ -32,11 +32,19 @@ package final class Journal {
     package enum ErrorStyle: Equatable, Sendable {
         /// journald reads it (`JOURNAL_STREAM`): each line begins with its level (sd-daemon(3)).
         case prefixed
-        /// A terminal: lines are columns, the time, what it is about (`subjectField`) and the sentence. Warnings and errors are
-        /// coloured, and each subject has a colour of its own, unless `NO_COLOR` is set.
+        /// A terminal: lines are columns, the time, what it is about (`subjectField`), its new state and the sentence (`Change`).
+        /// Warnings and errors are coloured, and each subject has a colour of its own, unless `NO_COLOR` is set.
         case terminal(colour: Bool)
         /// A file or a pipe: lines begin with the time and the name of the level.
         case plain
+    }
+
+    /// What an entry says in columns on a terminal.
+    package struct Change {
+        package var state: String
+        package var sentence: String
+
+        package init(state: String, sentence: String) { (self.state, self.sentence) = (state, sentence) }
     }
 
     /// Bytes of a field name. journald accepts `[A-Z0-9_]`, not beginning with `_` or a digit.
@@ -57,6 +65,8 @@ package final class Journal {
     package var subjectField: String?
     /// Kept between entries to avoid allocations.
     private var buffer: [UInt8] = []
+    /// The end of the last line, if the terminal has not taken it yet.
+    private var unwritten: ArraySlice<UInt8> = []
     private let journalPath: String
     private var socket: JournalSocket?
     /// Entries that journald has not accepted since the last one; the next entry reports their number.
@@ -80,7 +90,20 @@ package final class Journal {
         self.level = level
         self.usesJournald = usesJournald
         self.errorStyle = errorStyle
-        self.errorDescriptor = errorDescriptor
+        self.errorDescriptor =
+            if case .terminal = errorStyle { Self.reopened(errorDescriptor) ?? errorDescriptor } else {
+                errorDescriptor
+            }
+    }
+
+    /// The terminal with a file description of its own, so that O_NONBLOCK concerns no other program. To poll(2) a terminal that is not
+    /// read is writable, and then write(2) waits.
+    private static func reopened(_ terminal: SharedDescriptor) -> SharedDescriptor? {
+        guard isatty(terminal.raw) == 1 else { return nil }
+        guard let own = try? Descriptor.open("/proc/self/fd/\(terminal.raw)", O_WRONLY | O_NOCTTY | O_NONBLOCK) else {
+            return nil
+        }
+        return SharedDescriptor(own)
     }
 
     package static func styleOfStandardError(_ descriptor: SharedDescriptor) -> ErrorStyle {
@@ -95,20 +118,28 @@ package final class Journal {
 
     /// Writes an entry. Fields with an invalid name are left out. The message is one line, with control characters escaped
     /// (`StringProtocol.escaped`): journalctl prints it on terminals. The fields reach the journal as they are.
-    /// - Parameter fields: further fields, `MESSAGE_ID` among them.
+    /// - Parameters:
+    ///   - fields: further fields, `MESSAGE_ID` among them.
+    ///   - change: stands for the message on a terminal.
     package func log(
-        _ level: LogLevel, _ message: String, fields: [(String, String)] = [], file: StaticString = #fileID,
-        line: UInt = #line
+        _ level: LogLevel, _ message: String, fields: [(String, String)] = [], change: Change? = nil,
+        file: StaticString = #fileID, line: UInt = #line
     ) {
         guard level <= self.level else { return }
         let isGone = usesJournald && !send(level, message, fields, file, line)
         if let style = errorStyle ?? (isGone ? Self.styleOfStandardError(errorDescriptor) : nil) {
-            guard case .terminal(let colour) = style else { return write(opening(level, style), message) }
+            guard case .terminal(let colour) = style else {
+                write(opening(level, style), message)
+                return
+            }
             let subject = subjectField.flatMap { name in fields.first { $0.0 == name }?.1 }
             let prefix = subject.map { $0 + ": " } ?? ""
-            let sentence = message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]
+            let short = message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]
             let emphasis = colour && level <= .warning ? (level <= .error ? "\u{1b}[31m" : "\u{1b}[33m") : ""
-            write(columns(subject ?? Self.programName, colour) + emphasis, sentence, isColoured: !emphasis.isEmpty)
+            let state = Self.padded(change?.state ?? "", to: Self.stateWidth)
+            write(
+                columns(subject ?? Self.programName, colour) + state + emphasis, change?.sentence[...] ?? short,
+                isColoured: !emphasis.isEmpty)
         }
     }
 
@@ -117,9 +148,11 @@ package final class Journal {
 
     /// Shows a line of a program's output on the terminal, with control characters escaped.
     /// - Parameter subject: the name of the program.
-    package func show(_ line: some StringProtocol, of subject: String) {
-        guard case .terminal(let colour) = errorStyle else { return }
-        write(columns(subject, colour) + "│ ", line)
+    /// - Returns: whether the terminal takes it now.
+    @discardableResult
+    package func show(_ line: some StringProtocol, of subject: String) -> Bool {
+        guard case .terminal(let colour) = errorStyle else { return false }
+        return write(columns(subject, colour) + "│ ", line)
     }
 
     // MARK: To journald
@@ -163,7 +196,9 @@ package final class Journal {
 
     // MARK: To standard error
 
-    private func write(_ opening: String, _ text: some StringProtocol, isColoured: Bool = false) {
+    /// - Returns: whether it is written, or will be: the rest of a line comes before the next one.
+    @discardableResult
+    private func write(_ opening: String, _ text: some StringProtocol, isColoured: Bool = false) -> Bool {
         buffer.removeAll(keepingCapacity: true)
         buffer.append(contentsOf: opening.utf8)
         buffer.append(contentsOf: text.escaped(upTo: Self.maximumLine - buffer.count).utf8)
@@ -172,8 +207,19 @@ package final class Journal {
         // A reader that does not read must not block the daemon: the line is lost then. A pipe that polls as writable accepts
         // PIPE_BUF bytes, and no line is longer.
         var poll = pollfd(fd: errorDescriptor.raw, events: Int16(POLLOUT), revents: 0)
-        guard Glibc.poll(&poll, 1, 0) > 0 else { return }
-        _ = buffer.withUnsafeBytes { Glibc.write(errorDescriptor.raw, $0.baseAddress, $0.count) }
+        guard Glibc.poll(&poll, 1, 0) > 0 else { return false }
+        // A terminal may take a part of a line.
+        if !unwritten.isEmpty { unwritten = writeSome(unwritten) }
+        guard unwritten.isEmpty else { return false }
+        let rest = writeSome(buffer[...])
+        if rest.count == buffer.count { return false }
+        unwritten = rest
+        return true
+    }
+
+    /// - Returns: what is left.
+    private func writeSome(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        bytes.dropFirst(max(0, bytes.withUnsafeBytes { Glibc.write(errorDescriptor.raw, $0.baseAddress, $0.count) }))
     }
 
     private func opening(_ level: LogLevel, _ style: ErrorStyle) -> String {
@@ -183,13 +229,17 @@ package final class Journal {
 
     /// Cyan, blue, magenta, green, and the bright ones of the first three: neither red nor yellow.
     private static let subjectColours = ["36", "34", "35", "32", "96", "94", "95"]
-    /// The least width of the column.
-    private static let subjectWidth = 12
+    /// The least widths of the columns.
+    private static let (subjectWidth, stateWidth) = (12, 11)
 
-    /// The columns before the sentence.
+    private static func padded(_ text: String, to width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count)) + "  "
+    }
+
+    /// The columns of the time and the subject.
     private func columns(_ subject: String, _ colour: Bool) -> String {
         let name = subject.escaped(upTo: 256)
-        let rest = String(repeating: " ", count: max(0, Self.subjectWidth - name.count)) + "  "
+        let rest = Self.padded(name, to: Self.subjectWidth).dropFirst(name.count)
         guard colour else { return Self.timeOfDay() + "  " + name + rest }
         let sum = name.utf8.reduce(0) { $0 &* 31 &+ Int($1) }
         let shade = Self.subjectColours[Int(UInt(bitPattern: sum) % UInt(Self.subjectColours.count))]

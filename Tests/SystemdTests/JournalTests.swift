@@ -35,6 +35,9 @@ struct JournalTests {
             journal.subjectField = "APP"
             journal.log(.error, "bad")
             journal.log(.info, "web: good", fields: [("APP", "web")])
+            journal.log(
+                .info, "web: it is active", fields: [("APP", "web")],
+                change: Journal.Change(state: "active", sentence: "ready"))
             journal.show("its \u{1b}[2Joutput", of: "a-name-that-is-longer-than-the-column")
         }
         let coloured = try written(.terminal(colour: true), entries).split(separator: "\n")
@@ -42,10 +45,39 @@ struct JournalTests {
         #expect(coloured[1].contains(/m +good$/))
         let grey = try written(.terminal(colour: false), entries).split(separator: "\n")
         #expect(grey[0].wholeMatch(of: /[\d:.]{12}  [\w.-]+ +bad/) != nil, "\(grey[0])")
-        #expect(grey[1].dropFirst(12) == "  web           good")
-        #expect(grey[2].dropFirst(12) == #"  a-name-that-is-longer-than-the-column  │ its \x1b[2Joutput"#)
+        #expect(grey[1].dropFirst(12) == "  web                        good")
+        #expect(grey[3].dropFirst(12) == #"  a-name-that-is-longer-than-the-column  │ its \x1b[2Joutput"#)
+        #expect(grey[2].dropFirst(12) == "  web           active       ready")
         // What no terminal shows is not shown elsewhere either.
         #expect(try written(.plain) { $0.show("output", of: "web") }.isEmpty)
+    }
+
+    @Test("a terminal that is not read delays nothing; what it took is whole lines")
+    func silentTerminal() throws {
+        let (number, path) = try openTerminal()
+        let master = SharedDescriptor(Descriptor(adopting: number))
+        let terminal = SharedDescriptor(try Descriptor.open(path, O_RDWR | O_NOCTTY))
+        let journal = Journal(
+            level: .info, usesJournald: false, errorStyle: .terminal(colour: false), errorDescriptor: terminal)
+        // More than a terminal holds.
+        for number in 0..<10_000 { journal.log(.info, "line \(number) \(String(repeating: "x", count: 40))") }
+        // Others that have it wait as before.
+        #expect(fcntl(terminal.raw, F_GETFL) & O_NONBLOCK == 0)
+        var shown = ""
+        func readAll() {
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            while isReadable(master.raw, within: .milliseconds(100)) {
+                let count = read(master.raw, &buffer, buffer.count)
+                shown += String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+            }
+        }
+        readAll()
+        journal.log(.info, "the last")
+        readAll()
+        let lines = shown.split(separator: "\r\n")
+        #expect(lines.count > 10 && lines.last?.hasSuffix("the last") == true, "\(lines.suffix(3))")
+        #expect(lines.dropLast().allSatisfy { $0.hasSuffix("xxxx") && $0.contains("  line ") })
+        withExtendedLifetime(master) {}
     }
 
     @Test("entries below the level are dropped")

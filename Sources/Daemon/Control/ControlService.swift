@@ -154,7 +154,7 @@ final class ControlService {
         guard let manifest = context.manifests[id]?.value else { return nil }
         func file(_ target: OutputTarget) -> String? {
             switch target {
-            case .journal: context.journal.usesJournald ? nil : context.output.path(of: id)
+            case .journal: context.output.isInJournal ? nil : context.output.path(of: id)
             case .inherit, .null: nil
             case .file(let path), .append(let path): path
             }

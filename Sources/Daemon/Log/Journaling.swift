@@ -1,6 +1,19 @@
+import Control
 import LifecycleCore
 import Reports
 import Systemd
+
+extension LogEntry {
+    /// As the demo shows it.
+    var change: Journal.Change? {
+        switch (event.kind, event.state) {
+        case ("stateChanged", let state?): Journal.Change(state: state, sentence: event.reason ?? "")
+        case ("ended", _):
+            Journal.Change(state: "ended", sentence: String(message.dropFirst(app.map { $0.name.count + 2 } ?? 0)))
+        default: nil
+        }
+    }
+}
 
 extension Journal {
     /// Where entries are written, for the message at startup.
@@ -11,7 +24,7 @@ extension Journal {
         var fields = entry.fields
         fields.append(("MESSAGE_ID", entry.messageID))
         if let app = entry.app { fields.append(("GREENROOM_APP", app.name)) }
-        log(entry.priority, entry.message, fields: fields)
+        log(entry.priority, entry.message, fields: fields, change: entry.change)
     }
 
     /// Logs a message of the daemon itself.

@@ -13,6 +13,8 @@ final class OutputEcho {
     private struct Position {
         let app: AppID
         var offset: UInt64
+        /// Where the output of a run that has ended ends.
+        var end: UInt64?
     }
 
     /// The most bytes of an app that are shown at a time, five times a second: more could not be read on a terminal, whose
@@ -39,12 +41,13 @@ final class OutputEcho {
 
     /// The run has ended: shows the rest.
     func end(_ run: RunID) {
-        show(run, toEnd: true)
-        positions[run] = nil
+        guard let app = positions[run]?.app else { return }
+        positions[run]?.end = size(app)
+        show(run)
     }
 
     private func look() {
-        for run in positions.keys.sorted(by: { $0.number < $1.number }) { show(run, toEnd: false) }
+        for run in positions.keys.sorted(by: { $0.number < $1.number }) { show(run) }
     }
 
     private func size(_ app: AppID) -> UInt64 {
@@ -53,28 +56,37 @@ final class OutputEcho {
         return UInt64(clamping: about.st_size)
     }
 
-    /// - Parameter toEnd: a last line without its end is shown, too.
-    private func show(_ run: RunID, toEnd: Bool) {
+    private func show(_ run: RunID) {
         guard var position = positions[run] else { return }
-        let size = size(position.app)
-        guard size != position.offset else { return }
         // It was truncated.
-        if size < position.offset { position.offset = 0 }
+        if size(position.app) < position.offset { (position.offset, position.end) = (0, position.end.map { _ in 0 }) }
+        let end = position.end ?? size(position.app)
+        if end > position.offset, !advance(&position, to: end) { source?.readAgain() }
+        positions[run] = position.end.map { position.offset >= $0 } ?? false ? nil : position
+    }
+
+    /// - Returns: whether the terminal has taken it.
+    private func advance(_ position: inout Position, to size: UInt64) -> Bool {
+        let name = position.app.name
         if size - position.offset > UInt64(Self.mostBytes) {
             let skipped = size - UInt64(Self.mostBytes) - position.offset
-            journal.show("(\(skipped) bytes are not shown)", of: position.app.name)
+            guard journal.show("(\(skipped) bytes are not shown)", of: name) else { return false }
             position.offset = size - UInt64(Self.mostBytes)
         }
         let bytes = read(position, Int(size - position.offset))
         let lineFeed = UInt8(ascii: "\n")
-        let isWhole = toEnd || bytes.count == Self.mostBytes
-        let end = isWhole ? bytes.endIndex : bytes.lastIndex(of: lineFeed).map { $0 + 1 } ?? bytes.startIndex
-        for line in bytes[..<end].split(separator: lineFeed) {
-            let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
-            journal.show(String(decoding: line, as: UTF8.self), of: position.app.name)
+        // A last line without its end is shown if nothing follows, or if it is long.
+        let isWhole = position.end != nil || bytes.count == Self.mostBytes
+        var rest = bytes[
+            ..<(isWhole ? bytes.endIndex : bytes.lastIndex(of: lineFeed).map { $0 + 1 } ?? bytes.startIndex)]
+        while !rest.isEmpty {
+            let line = rest.prefix { $0 != lineFeed }
+            let text = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+            guard text.isEmpty || journal.show(String(decoding: text, as: UTF8.self), of: name) else { return false }
+            rest = rest.dropFirst(line.count + 1)
+            position.offset += UInt64(min(line.count + 1, Int(size - position.offset)))
         }
-        position.offset += UInt64(end)
-        positions[run] = position
+        return true
     }
 
     private func read(_ position: Position, _ count: Int) -> [UInt8] {

@@ -42,13 +42,17 @@ final class OutputFiles {
         self.loop = loop
         self.journal = journal
         // `log --follow` waits there for the first file. An error is reported at a launch.
-        guard !journal.usesJournald, let folder = try? openFolder(), journal.isOnTerminal else { return }
+        guard !isInJournal, let folder = try? openFolder(), journal.isOnTerminal else { return }
         do throws(SystemError) {
             echo = try OutputEcho(path, folder, loop: loop, journal: journal)
         } catch {
             journal.logWarning("the output of apps is not shown here: \(error)")
         }
     }
+
+    /// Whether output that the manifest does not direct elsewhere goes to the journal. Who starts a daemon in a terminal wants to see
+    /// it there.
+    var isInJournal: Bool { journal.usesJournald && !journal.isOnTerminal }
 
     func path(of app: AppID) -> String { "\(path)/\(app.name)" }
 

@@ -37,9 +37,9 @@ extension RunLauncher {
         }
     }
 
-    /// A connection to journald, with the app's ID; `nil` without the journal.
+    /// A connection to journald, with the app's ID; `nil` if output does not go there.
     private func journalStream(_ app: AppID) -> SharedDescriptor? {
-        guard context.journal.usesJournald else { return nil }
+        guard context.output.isInJournal else { return nil }
         do {
             guard let stream = try JournalStream.open(identifier: app.name) else { return nil }
             return SharedDescriptor(stream)

@@ -46,6 +46,12 @@ final class ReadingSource {
         timer?.arm(at: loop.now())
     }
 
+    /// Reads again after `interval`.
+    func readAgain() {
+        isDue = true
+        timer?.arm(at: loop.now() + Self.interval)
+    }
+
     private func changed(_ trigger: Trigger) {
         if trigger.take(trigger.descriptor) { isDue = true }
         for source in sources { source.isEnabled = false }
