@@ -72,19 +72,41 @@ struct DocumentTests {
         #expect(TimelinePage.html(timeline).count(of: "\"app\":\"app") == 10_000)
     }
 
-    @Test("a browser draws the page", .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "chromium is not installed"))
+    /// Points at the first bar of a state, turns the wheel there, and presses a key; what the page shows is kept as attributes.
+    private static let use = """
+        <script>
+        const shown = document.body.dataset, bar = boxes.find(box => box.item.label);
+        const at = {clientX: bar.x + bar.w / 2, clientY: canvas.getBoundingClientRect().top + bar.y + bar.h / 2};
+        canvas.dispatchEvent(new PointerEvent('pointermove', at));
+        shown.sentence = output.textContent; shown.expected = bar.item.sentence;
+        canvas.dispatchEvent(new WheelEvent('wheel', {...at, deltaY: -100, cancelable: true}));
+        shown.wheel = Math.round(100 * (to - from) / data.duration);
+        document.dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));
+        shown.key = Math.round(100 * (to - from) / data.duration);
+        canvas.dispatchEvent(new MouseEvent('dblclick'));
+        shown.all = Math.round(100 * (to - from) / data.duration);
+        </script>
+        """
+
+    @Test(
+        "in a browser the page is drawn, shows the sentence of a bar, and zooms by wheel and keys",
+        .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "chromium is not installed"))
     func browser() throws {
         let folder = makeTemporaryFolder("greenroom-page")
         defer { removeTree(folder) }
         let timeline = Self.timeline()
         let file = try #require(fopen(folder + "/page.html", "w"))
-        fputs(TimelinePage.html(timeline), file)
+        fputs(TimelinePage.html(timeline) + Self.use, file)
         fclose(file)
         let command =
             "/usr/bin/chromium --headless --no-sandbox --disable-gpu --user-data-dir=\(folder)/profile --dump-dom file://\(folder)/page.html 2>/dev/null"
         let page = try #require(output(of: command))
-        let drawn = page.split(separator: "data-drawn=\"").dropFirst().first.flatMap { Int($0.prefix { $0.isNumber }) }
-        #expect(try #require(drawn) >= timeline.bars)
+        func attribute(_ name: String) -> String {
+            String(page.split(separator: "data-\(name)=\"").dropFirst().first?.prefix { $0 != "\"" } ?? "")
+        }
+        #expect(try #require(Int(attribute("drawn"))) >= timeline.bars)
+        #expect(attribute("expected") != "" && attribute("sentence").hasSuffix(attribute("expected")))
+        #expect([attribute("wheel"), attribute("key"), attribute("all")] == ["80", "64", "100"])
     }
 
     /// What a command of the shell prints.
