@@ -1,4 +1,4 @@
-"""The greenroomd of the situations of the freeze map (situations.py)."""
+"""The greenroomd of the situations of the freeze map (situations.py) and of the idle hour (idle.py)."""
 
 import json
 import os
@@ -10,9 +10,10 @@ import time
 
 
 class Daemon:
-    """A greenroomd, and the states of its apps as `greenroomctl watch` reports them."""
+    """A greenroomd, and the states of its apps as `greenroomctl watch` reports them; with is_verbose also the moments for which
+    timers thaw them."""
 
-    def __init__(self, binaries, folder, runtime):
+    def __init__(self, binaries, folder, runtime, is_verbose=False):
         self.binaries, self.folder, self.runtime = binaries, folder, runtime
         self.changed = threading.Condition()
         self.events = 0
@@ -25,7 +26,7 @@ class Daemon:
              "--runtime", runtime, "--state", f"{folder}/state"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.wait("greenroomd listens", lambda: os.path.exists(f"{runtime}/bus"))
         self.watcher = subprocess.Popen(
-            [f"{binaries}/greenroomctl", "--runtime", runtime, "--json", "watch"], stdin=subprocess.DEVNULL,
+            [f"{binaries}/greenroomctl", "--runtime", runtime, "--json", "watch"] + ["-v"] * is_verbose, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE)
         threading.Thread(target=self.read_events, daemon=True).start()
         self.wait("greenroomctl watch prints events", self.is_watched)

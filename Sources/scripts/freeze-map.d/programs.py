@@ -6,6 +6,7 @@ that must exist.
 """
 
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -21,11 +22,12 @@ ports = iter(range(20000, 32000))
 
 class Start:
     """command: what the app executes. talk: how requests reach it. listens: it has a TCP or Unix stream socket that listens.
-    user: User= of the app. is_stdio: its standard input and output are the FIFOs in and out of its folder."""
+    user: User= of the app. is_stdio: its standard input and output are the FIFOs in and out of its folder. before: workers that
+    run before it in the idle hour (idle.py), as (name, Start)."""
 
-    def __init__(self, command, talk, listens=True, user=None, is_stdio=False):
+    def __init__(self, command, talk, listens=True, user=None, is_stdio=False, before=()):
         self.command, self.talk, self.listens, self.user = command, talk, listens, user
-        self.is_stdio = is_stdio
+        self.is_stdio, self.before = is_stdio, before
 
 
 class Site:
@@ -52,9 +54,10 @@ class Site:
     def run(self, *command):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=self.folder)
 
-    def help(self, *command):
+    def help(self, *command, output=None):
         log = open(f"{self.folder}/helper.log", "ab")
-        self.helpers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        self.helpers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output or log, stderr=log))
+        return self.helpers[-1]
 
     def await_success(self, *command):
         """Repeats a command until a helper serves it."""
@@ -83,6 +86,30 @@ def free_port():
             except OSError:
                 continue
     raise RuntimeError("there is no free port")
+
+
+def version(package):
+    """The upstream version of an installed Debian package; empty: not installed."""
+    done = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Status} ${Version}", package], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True)
+    words = done.stdout.split()
+    if len(words) != 4 or words[2] != "installed":
+        return ""
+    return upstream(words[3])
+
+
+def upstream(debian):
+    """Without the epoch, the revision, and what a package that only depends on others appends."""
+    return re.sub(r"^[0-9]+:|-[^-]*$|\+.*$", "", debian)
+
+
+def missing(package, files):
+    """Why a program cannot run; empty: it can."""
+    missing = [path for path in files if not os.path.exists(path)]
+    if version(package) and not missing:
+        return ""
+    return f"the package {package} is not installed" + (f" ({missing[0]})" if missing else "")
 
 
 def is_root():

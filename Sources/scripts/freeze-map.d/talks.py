@@ -50,6 +50,15 @@ def transfer(source, sink, request, size):
     return received
 
 
+def compare(expected, received):
+    """How many bytes were lost, and how many are not those that were expected."""
+    if expected == received:
+        return 0, 0
+    lost = max(0, len(expected) - len(received))
+    surplus = max(0, len(received) - len(expected))
+    return lost, surplus + sum(1 for one, other in zip(expected, received) if one != other)
+
+
 class Stream:
     """A stream socket with requests and answers that `encode` makes: encode(number) → (request, expected)."""
 

@@ -208,10 +208,11 @@ tornado.ioloop.IOLoop.current().start()
 class WebSocket:
     """A client of RFC 6455, for short text messages."""
 
-    def __init__(self, port):
+    def __init__(self, port, path="/"):
         self.socket = socket.create_connection(("127.0.0.1", port), 90)
         key = base64.b64encode(os.urandom(16))
-        self.socket.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        self.socket.sendall(b"GET " + path.encode() + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                            b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
                             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + key + b"\r\n\r\n")
         head = b""
         while not head.endswith(b"\r\n\r\n"):
