@@ -11,9 +11,9 @@ import time
 
 class Daemon:
     """A greenroomd, and the states of its apps as `greenroomctl watch` reports them; with is_verbose also the moments for which
-    timers thaw them."""
+    timers thaw them. `before`: the beginning of its command."""
 
-    def __init__(self, binaries, folder, runtime, is_verbose=False):
+    def __init__(self, binaries, folder, runtime, is_verbose=False, before=()):
         self.binaries, self.folder, self.runtime = binaries, folder, runtime
         self.changed = threading.Condition()
         self.events = 0
@@ -22,7 +22,7 @@ class Daemon:
         os.makedirs(f"{folder}/config/apps")
         log = open(f"{folder}/log", "ab")
         self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", "setsid", f"{binaries}/greenroomd", "--config", f"{folder}/config",
+            ["setpriv", "--pdeathsig", "TERM", "setsid", *before, f"{binaries}/greenroomd", "--config", f"{folder}/config",
              "--runtime", runtime, "--state", f"{folder}/state"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.wait("greenroomd listens", lambda: os.path.exists(f"{runtime}/bus"))
         self.watcher = subprocess.Popen(

@@ -48,6 +48,7 @@ class Row:
         self.site = site or Site(f"{daemon.folder}/{self.id}")
         self.before, self.problems, self.remarks, self.received = [], [], [], []
         self.changes, self.inputs, self.wakes = [], collections.Counter(), collections.Counter()
+        self.warnings = {}
         self.reasons, self.looks, self.due = collections.Counter(), 0, {}
         # Instants of CLOCK_MONOTONIC: of the last request that is followed by rest, and the measured time.
         self.asked_at = self.begin = self.end = None
@@ -69,7 +70,8 @@ class Row:
             if self.end is None or at <= self.end:
                 self.problem(event.get("message", kind))
         elif kind in ("wokenTooOften", "inputNotWatched", "locksHeld", "deadlineMissed", "freezeTakesLong", "cpuThrottled"):
-            self.remark(event.get("message", kind))
+            # The first one is enough, and how many there were.
+            self.warnings.setdefault(kind, [0, event.get("message", kind)])[0] += 1
 
     def count_wake(self, reason, at):
         if reason == "timer":
@@ -110,8 +112,8 @@ class Row:
     def prepare(self):
         """Makes the files of the program, its manifest, and the rows of the workers before it."""
         self.start = self.start or self.make(self.site)
-        self.before = [Row(self.daemon, name, self.package, None, start=start, site=self.site)
-                       for name, start in self.start.before]
+        self.before = [Row(self.daemon, name, package, None, start=start, site=self.site)
+                       for name, package, start in self.start.before]
         for row in self.before:
             row.prepare()
         script = self.site.write(f"run.{self.id}", programs.script(self.start, self.site.folder))
@@ -251,6 +253,8 @@ class Row:
                if share < 0.5]
         late = "" if self.latest is None else f"{max(1, round(self.latest * 1000))}ms"
         received = [*self.received] + [f"{self.bytes:,} bytes"] * bool(self.bytes)
+        for count, message in self.warnings.values():
+            self.remark(message + f" ({count} times)" * (count > 1))
         settings = [self.settings.strip().replace("\n", ", ")] * bool(self.settings)
         cells = [self.name, programs.version(self.package), self.asleep_after(), f"{share * 100:.1f}%", self.woken_by(),
                  "; ".join(received), f"{self.events:,}" if self.events else "", late, f"{self.lost:,}, {self.changed:,}",
@@ -349,7 +353,7 @@ def play(daemon, found, minutes, say):
         good = each(good, Row.launch, STARTS_AT_ONCE)
         say(f"{len(good)} of {len(rows)} programs have started")
         begin = time.monotonic()
-        every = list(daemon.apps.values())
+        every = [one for row in rows for one in (row, *row.before)]
         for row in every:
             row.begin, row.end = begin, begin + 60 * minutes
             row.asked_at = row.asked_at or begin

@@ -5,11 +5,12 @@ CLOCK_REALTIME. It is read at the end.
 """
 
 import os
+import shlex
 import time
 
 import talks
 from idle import LATE, entry
-from programs import PYTHON, Start, free_port
+from programs import PYTHON, Start, free_port, is_root
 
 POLL = 25
 
@@ -73,8 +74,8 @@ def celery(site):
     command = [PYTHON, "-m", "celery", "-A", "tasks"]
     broker = ["/usr/bin/redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", site.folder]
     return Start(command + ["beat", "-s", f"{site.folder}/beat", "--pidfile="], None, listens=False,
-                 before=[("its broker, Redis", Start(broker, talks.WebTalk(port, []))),
-                         ("its worker, Celery", Start(command + ["worker", "-c", "1"], None, listens=False))])
+                 before=[("its broker, Redis", "redis-server", Start(broker, talks.WebTalk(port, []))),
+                         ("its worker, Celery", "python3-celery", Start(command + ["worker", "-c", "1"], None, listens=False))])
 
 
 # ---- cron, APScheduler, Java
@@ -89,18 +90,27 @@ def minutes(row):
     row.has_all(60)
 
 
-@entry("cron, a job each minute", "cron", "/usr/sbin/cron", "/usr/bin/unshare", play=minutes)
+def with_crontabs(folder):
+    """The beginning of a command that sees the crontabs of this folder instead of the machine's, in a mount namespace of its own.
+    It is that of greenroomd, which sees only there whether another program has the PID file of cron open (L43)."""
+    if not (is_root() and os.path.exists("/usr/sbin/cron") and os.path.exists("/usr/bin/unshare")):
+        return []
+    for name in ("crontabs", "empty"):
+        os.makedirs(f"{folder}/{name}")
+    targets = [(f"{folder}/crontabs", "/var/spool/cron/crontabs"), (f"{folder}/empty", "/etc/cron.d"),
+               ("/dev/null", "/etc/crontab")]
+    mounts = [shlex.join(["mount", "--bind", source, target]) for source, target in targets if os.path.exists(target)]
+    return ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", " && ".join(mounts + ['exec "$@"']), "sh"]
+
+
 def cron(site):
-    """In a mount namespace of its own, so that it sees one crontab, and no other cron sees that."""
-    for name in ("tabs", "empty", "run"):
-        os.makedirs(f"{site.folder}/{name}")
-    path = site.write("tabs/root", f'MAILTO=""\n* * * * * date +\\%s.\\%N >>{site.folder}/events\n')
+    path = site.write("../crontabs/root", f'MAILTO=""\n* * * * * date +\\%s.\\%N >>{site.folder}/events\n')
     os.chmod(path, 0o600)
-    mounts = [f"mount --bind {site.folder}/{name} {target}" for name, target in (
-        ("tabs", "/var/spool/cron/crontabs"), ("empty", "/etc/cron.d"), ("run", "/var/run"))]
-    mounts.append("mount --bind /dev/null /etc/crontab")
-    return Start(["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
-                  " && ".join(mounts) + " && exec /usr/sbin/cron -f"], None, listens=False)
+    return Start(["/usr/sbin/cron", "-f"], None, listens=False)
+
+
+if is_root():
+    entry("cron, a job each minute", "cron", "/usr/sbin/cron", "/usr/bin/unshare", play=minutes)(cron)
 
 
 SCHEDULER = """

@@ -337,6 +337,6 @@ user {pwd.getpwuid(os.geteuid()).pw_name}
     broker = Start(["/usr/sbin/mosquitto", "-c", path], talks.MQTTTalk(port))
     start = Start(["/usr/bin/mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-t", "idle"],
                   talks.StandardTalk(site.folder, None), listens=False, is_stdio=True,
-                  before=[("its broker, mosquitto", broker)])
+                  before=[("its broker, mosquitto", "mosquitto", broker)])
     start.broker = port
     return start

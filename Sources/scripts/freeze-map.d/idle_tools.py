@@ -298,7 +298,7 @@ def nginx(site):
         }}
         """)
     return Start(["/usr/sbin/nginx", "-c", path, "-e", "stderr"], talks.WebTalk(port, []),
-                 before=[("behind it, tornado", start)])
+                 before=[("behind it, tornado", "python3-tornado", start)])
 
 
 def checked(row):
@@ -328,7 +328,8 @@ backend workers
     option httpchk GET /check
     server worker 127.0.0.1:{server} check inter 10s
 """)
-    return Start(["/usr/sbin/haproxy", "-db", "-f", path], talks.WebTalk(port, []), before=[("behind it, tornado", start)])
+    return Start(["/usr/sbin/haproxy", "-db", "-f", path], talks.WebTalk(port, []),
+                 before=[("behind it, tornado", "python3-tornado", start)])
 
 
 # ---- Other servers
@@ -349,10 +350,11 @@ http://127.0.0.1:{port} {{
     return Start(["/usr/bin/caddy", "run", "--adapter", "caddyfile", "--config", path], site.web(port))
 
 
+# It becomes a daemon, whose first process ends, and with that an app would end.
 @entry("aardvark-dns (Rust)", "aardvark-dns", "/usr/lib/podman/aardvark-dns", play=keep)
 def aardvark(site):
     port = free_port()
     os.makedirs(f"{site.folder}/dns")
     site.write("dns/freeze", "127.0.0.1\n" + "a" * 64 + " 192.0.2.7  freeze.test\n")
-    return Start(["/usr/lib/podman/aardvark-dns", "--config", f"{site.folder}/dns", "-p", str(port), "run"],
-                 talks.DNSTalk(port), listens=False)
+    command = f"/usr/lib/podman/aardvark-dns --config {site.folder}/dns -p {port} run && exec sleep infinity"
+    return Start(["/bin/sh", "-c", command], talks.DNSTalk(port), listens=False)

@@ -23,7 +23,7 @@ ports = iter(range(20000, 32000))
 class Start:
     """command: what the app executes. talk: how requests reach it. listens: it has a TCP or Unix stream socket that listens.
     user: User= of the app. is_stdio: its standard input and output are the FIFOs in and out of its folder. before: workers that
-    run before it in the idle hour (idle.py), as (name, Start)."""
+    run before it in the idle hour (idle.py), as (name, package, Start)."""
 
     def __init__(self, command, talk, listens=True, user=None, is_stdio=False, before=()):
         self.command, self.talk, self.listens, self.user = command, talk, listens, user
