@@ -228,7 +228,8 @@ class Row:
         return sum(end - begin for begin, end in self.spans()) / (self.end - self.begin)
 
     def asleep_after(self):
-        found = [at - self.asked_at for at, state in self.changes if state == "suspended" and at >= self.asked_at]
+        found = [at - self.asked_at for at, state in self.changes
+                 if state == "suspended" and self.asked_at <= at <= self.end]
         return f"{found[0]:.1f}s" if found else "never"
 
     def woken_by(self):
@@ -273,15 +274,20 @@ def entry(name, package, *files, play, settings=""):
 # ---- The client of the programs of the freeze map
 
 
+# What servers write before they close an idle connection.
+GOODBYES = (b"421 Timeout", b"HTTP/1.0 408", b"HTTP/1.1 408")
+
+
 def has_ended(connection):
     """Whether the program has closed a connection since the last answer, as clients look before they send."""
-    if hasattr(connection, "has_ended"):
-        return connection.has_ended()
-    stream = getattr(connection, "socket", None)
+    stream = getattr(connection, "socket", None) or getattr(getattr(connection, "connection", None), "sock", None)
     if stream is None or isinstance(stream, ssl.SSLSocket) or not select.select([stream], [], [], 0)[0]:
         return False
-    # vsftpd says so before.
-    return stream.recv(64, socket.MSG_PEEK)[:3] in (b"", b"421")
+    try:
+        found = stream.recv(64, socket.MSG_PEEK)
+        return not found or found.startswith(GOODBYES)
+    except ConnectionError:
+        return True
 
 
 def keep(row):
