@@ -90,17 +90,33 @@ def minutes(row):
     row.has_all(60)
 
 
-def with_crontabs(folder):
-    """The beginning of a command that sees the crontabs of this folder instead of the machine's, in a mount namespace of its own.
-    It is that of greenroomd, which sees only there whether another program has the PID file of cron open (L43)."""
-    if not (is_root() and os.path.exists("/usr/sbin/cron") and os.path.exists("/usr/bin/unshare")):
-        return []
-    for name in ("crontabs", "empty"):
-        os.makedirs(f"{folder}/{name}")
-    targets = [(f"{folder}/crontabs", "/var/spool/cron/crontabs"), (f"{folder}/empty", "/etc/cron.d"),
-               ("/dev/null", "/etc/crontab")]
-    mounts = [shlex.join(["mount", "--bind", source, target]) for source, target in targets if os.path.exists(target)]
-    return ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", " && ".join(mounts + ['exec "$@"']), "sh"]
+class Crontabs:
+    """A mount namespace in which cron sees the crontabs of a folder instead of the machine's, and has its own files in /run. It is
+    that of greenroomd, which sees only there whether another program has the PID file of cron open (L43)."""
+
+    def __init__(self, folder):
+        self.created = []
+        # The beginning of the command of greenroomd.
+        self.command = []
+        if not (is_root() and os.path.exists("/usr/sbin/cron") and os.path.exists("/usr/bin/unshare")):
+            return
+        for name in ("crontabs", "empty"):
+            os.makedirs(f"{folder}/{name}")
+        targets = {"/var/spool/cron/crontabs": f"{folder}/crontabs", "/etc/cron.d": f"{folder}/empty", "/etc/crontab": "/dev/null"}
+        targets = {target: source for target, source in targets.items() if os.path.exists(target)}
+        for name in ("crond.pid", "crond.reboot"):
+            if not os.path.exists(f"/run/{name}"):
+                self.created.append(f"/run/{name}")
+            for path in (f"{folder}/{name}", f"/run/{name}"):
+                open(path, "a").close()
+            targets[f"/run/{name}"] = f"{folder}/{name}"
+        mounts = [shlex.join(["mount", "--bind", source, target]) for target, source in targets.items()]
+        self.command = ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+                        " && ".join(mounts + ['exec "$@"']), "sh"]
+
+    def remove(self):
+        for path in self.created:
+            os.unlink(path)
 
 
 def cron(site):

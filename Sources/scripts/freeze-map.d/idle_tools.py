@@ -173,25 +173,28 @@ for number in range({count}):
 """
 
 
-def message(kind, content):
-    head = {"msg_id": uuid.uuid4().hex, "msg_type": kind, "username": "idle", "session": "idle", "version": "5.3"}
-    return json.dumps({"header": head, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"})
-
-
 def execute(tab, code):
-    tab.send(message("execute_request", {"code": code, "silent": False, "store_history": False, "user_expressions": {},
-                                         "allow_stdin": False, "stop_on_error": True}))
+    """Returns the ID of the request."""
+    identity = uuid.uuid4().hex
+    head = {"msg_id": identity, "msg_type": "execute_request", "username": "idle", "session": "idle", "version": "5.3"}
+    content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}, "allow_stdin": False,
+               "stop_on_error": True}
+    tab.send(json.dumps({"header": head, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}))
+    return identity
 
 
-def texts(tab):
-    """What a cell prints, until it has ended or the time is over."""
+def texts(tab, identity):
+    """What a cell prints, until it has ended or the time is over. The reply comes over another channel, and may be earlier."""
     while (data := tab.receive()) is not None:
         received = json.loads(data)
-        if received["msg_type"] == "stream":
-            yield received["content"]["text"]
-        elif received["msg_type"] == "execute_reply":
-            if received["content"]["status"] != "ok":
-                raise ValueError(received["content"])
+        kind, content = received["msg_type"], received["content"]
+        if received["parent_header"].get("msg_id") != identity:
+            continue
+        if kind == "stream":
+            yield content["text"]
+        elif kind == "error":
+            raise ValueError(content)
+        elif kind == "status" and content["execution_state"] == "idle":
             return
 
 
@@ -208,8 +211,8 @@ def notebook(row):
     row.asked()
     third = (row.end - row.begin) / 3
     start = time.time() + third
-    execute(tab, CELL.format(start=start, count=int(third / 8)))
-    for text in texts(tab):
+    cell = execute(tab, CELL.format(start=start, count=int(third / 8)))
+    for text in texts(tab, cell):
         for line in text.splitlines():
             if line.strip():
                 take(row, line)
@@ -222,8 +225,8 @@ def notebook(row):
         end, row.end = row.end, row.end - 15
         tab.receive()
         row.end = end
-    execute(tab, "print('a' * 1000)")
-    row.compare(b"a" * 1000 + b"\n", "".join(texts(tab)).encode())
+    cell = execute(tab, "print('a' * 1000)")
+    row.compare(b"a" * 1000 + b"\n", "".join(texts(tab, cell)).encode())
     tab.socket.close()
 
 
