@@ -28,6 +28,8 @@ class Daemon:
         self.watcher = subprocess.Popen(
             [f"{binaries}/greenroomctl", "--runtime", runtime, "--json", "watch"] + ["-v"] * is_verbose, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE)
+        # For a look at what was not right.
+        self.record = open(f"{folder}/events", "wb", buffering=0) if is_verbose else None
         threading.Thread(target=self.read_events, daemon=True).start()
         self.wait("greenroomctl watch prints events", self.is_watched)
         found = re.search(r"below (/[^ ]+) \(", self.ctl("--json", "pressure").replace("\\/", "/"))
@@ -55,6 +57,8 @@ class Daemon:
     def read_events(self):
         for line in self.watcher.stdout:
             event = json.loads(line)
+            if self.record:
+                self.record.write(line)
             with self.changed:
                 self.events += 1
                 app = self.apps.get(event.get("app"))

@@ -28,6 +28,8 @@ LONGEST_START = 120
 STARTS_AT_ONCE = 4
 # How often the daemon is asked why apps are awake.
 SAMPLE = 10
+# How often it is said how it is.
+REPORT = 300
 # The last requests of the programs are not made at once.
 APART = 0.2
 KINDS = {"listener": "connection", "stream": "data", "datagram": "datagram", "pipe": "pipe", "terminal": "terminal",
@@ -326,14 +328,20 @@ def chosen(only):
     return found, skipped
 
 
-def sample(daemon, ended):
+def sample(daemon, ended, say):
     """Asks now and then why apps are awake, and when their timers are due. It wakes none."""
+    last = time.monotonic()
     while not ended.wait(SAMPLE):
         now = time.monotonic()
         for status in json.loads(daemon.ctl("--json", "idle")):
             row = daemon.apps.get(status["app"])
             if row:
                 row.look(status, now)
+        if now - last >= REPORT:
+            last = now
+            asleep = sum(1 for row in daemon.apps.values() if row.changes and row.changes[-1][1] == "suspended")
+            wrong = [f"{row.name}: {row.problems[0]}" for row in daemon.apps.values() if row.problems]
+            say(f"{asleep} of {len(daemon.apps)} programs are asleep" + "".join(f"; {sentence}" for sentence in wrong))
 
 
 def each(rows, work, count):
@@ -363,7 +371,7 @@ def play(daemon, found, minutes, say):
         for row in every:
             row.begin, row.end = begin, begin + 60 * minutes
             row.asked_at = row.asked_at or begin
-        threading.Thread(target=sample, args=(daemon, ended), daemon=True).start()
+        threading.Thread(target=sample, args=(daemon, ended, say), daemon=True).start()
         threads = [threading.Thread(target=row.run, daemon=True) for row in good]
         for thread in threads:
             thread.start()
