@@ -82,10 +82,10 @@ def celery(site):
 
 
 def minutes(row):
-    """cron starts the jobs of a minute at its second 1."""
+    """cron sleeps for whole seconds, and starts the jobs of a minute at any time in its second 1."""
     time.sleep(max(0.0, row.left()) + LATE)
     for (done,) in lines(row):
-        row.event(int(done // 60), done // 60 * 60 + 1, done)
+        row.event(int(done // 60), done // 60 * 60 + 2, done)
     row.received.append("a job each minute")
     row.has_all(60)
 
