@@ -40,6 +40,8 @@ package struct Wait: Hashable, Sendable {
     package var stamp: UInt64
     /// The kernel counts what was left at a freeze from the thaw (select, pselect6, ppoll).
     package var keepsRest = false
+    /// The call waits until a time: what is left is known, and `length` only as well as the beginning of the call.
+    package var isUntilTime = false
     /// A timer descriptor: only what is left of it is known.
     package var isTimer: Bool { call == Self.timerDescriptor }
 

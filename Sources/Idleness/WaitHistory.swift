@@ -186,8 +186,10 @@ package struct WaitHistory: Sendable {
     private mutating func isTick(
         _ wait: Wait, _ length: Duration, of thread: Int, _ now: Duration, _ idleTime: Duration
     ) -> Bool {
-        guard length >= Self.shortestTick else { return false }
         let site = Site(thread: thread, call: wait.call)
+        // Of a wait until a time only what is left is known well: the clock that says when it began drifts, and a freeze sets it anew.
+        // Earlier looks have seen how long it is.
+        guard length >= Self.shortestTick || wait.isUntilTime && ticks[site] != nil else { return false }
         // How long a wait until a time is, is known with the precision of its beginning.
         if let longest = ticks[site], length <= longest * 5 / 4 + Self.precision { return true }
         // It has begun since the look before, or the thaw.

@@ -65,7 +65,9 @@ struct ThreadReader {
         wait.stamp = began.stamp
         switch timeout {
         case .relative(let length): (wait.length, wait.due) = (length, began.time + length)
-        case .remaining(let rest): (wait.length, wait.due) = (max(.zero, now + rest - began.time), now + rest)
+        case .remaining(let rest):
+            wait.isUntilTime = true
+            (wait.length, wait.due) = (max(.zero, now + rest - began.time), now + rest)
         case .none, .unknown: break
         }
         return .waiting(wait)

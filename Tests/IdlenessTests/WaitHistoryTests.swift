@@ -87,6 +87,24 @@ struct WaitHistoryTests {
         #expect(last?.work == .shortWait && last?.tick == nil)
     }
 
+    @Test(
+        "what is left of a tick that waits until a time is a tick, however short; a shorter wait for so long paces work"
+    )
+    func restOfTick() {
+        var program = Program()
+        func until(_ left: Duration, call: Int = 7) -> ThreadActivity {
+            guard case .waiting(var wait) = program.wait(left, call: call, stamp: 99) else { return .stopped }
+            wait.isUntilTime = true
+            return .waiting(wait)
+        }
+        for look in 1...7 { _ = program.look(program.wait(.milliseconds(50), stamp: UInt64(look))) }
+        let left = until(.milliseconds(3))
+        for isFrozen in [true, false] { #expect(program.look(isFrozen: isFrozen, left).work == nil) }
+        let other = until(.milliseconds(3), call: 35)
+        #expect(program.look(isFrozen: true, other).work == .shortWait)
+        #expect(program.look(program.wait(.milliseconds(3))).work == .shortWait)
+    }
+
     @Test("a tick whose beginning is known with less precision is the same one")
     func precision() {
         var program = Program()
