@@ -49,6 +49,11 @@ package final class DescriptorCheck {
     /// - Parameter mountInfo: /proc/self/mountinfo
     package init(mountInfo: [UInt8]) { types = Self.types(mountInfo) }
 
+    /// For descriptors of a process whose mount namespace is another one.
+    init(mountsOf pid: Int32, _ proc: ProcFS) {
+        types = Self.types(((try? proc.read("mountinfo", of: pid, limit: Self.longestTable)) ?? nil) ?? [])
+    }
+
     /// Why the descriptor cannot be kept, as the end of a sentence; `nil`: it can. Never blocks.
     package func reasonToRefuse(_ descriptor: borrowing Descriptor) -> String? {
         let number = descriptor.raw

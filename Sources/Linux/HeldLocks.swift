@@ -304,7 +304,11 @@ package final class LockSearch {
         guard raw >= 0 else { return false }
         let duplicate = Descriptor(adopting: raw)
         // Its close(2) could wait for a file system.
-        guard check.reasonToRefuse(duplicate) == nil else {
+        let mayClose =
+            check.reasonToRefuse(duplicate) == nil
+            // In a mount namespace of its own the program has other mounts.
+            || DescriptorCheck(mountsOf: examined, proc).reasonToRefuse(duplicate) == nil
+        guard mayClose else {
             DescriptorCloser().close(duplicate)
             return false
         }

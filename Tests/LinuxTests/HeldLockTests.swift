@@ -183,6 +183,17 @@ struct HeldLockTests {
             #expect(locks == HeldLocks(count: 1, file: path), "\(lock)")
             withExtendedLifetime(user) {}
         }
+        if geteuid() == 0 {
+            // CLONE_NEWNS. Each mount is another one there.
+            let other =
+                "import ctypes\nassert ctypes.CDLL(None).unshare(0x20000) == 0\nf.close()\nf = open(sys.argv[1], 'r+b')\n"
+            let path = scratch.path + "/namespace"
+            let holder = try Holder(path, other + "fcntl.flock(f, fcntl.LOCK_EX)")
+            #expect(try holder.locks == nil)
+            let user = try Descriptor.open(path, O_RDONLY)
+            #expect(try holder.locks == HeldLocks(count: 1, file: path))
+            withExtendedLifetime(user) {}
+        }
         let part = try Holder(scratch.path + "/part", "fcntl.lockf(f, fcntl.LOCK_EX, 1, 120)")
         #expect(try part.locks?.isShared == false)
     }
