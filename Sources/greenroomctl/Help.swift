@@ -205,8 +205,8 @@ enum Help {
           --protocol NAME         Put this option of 'run' into the prefix, too: jsonrpc or mcp
           --remove                Take the prefix out again
 
-        FILE is the JSON configuration of an MCP client, such as .mcp.json, ~/.claude.json, mcp.json of Cursor or VS Code, or
-        settings.json of Zed. Before the command of each server that is started as a command it puts
+        FILE is the configuration of an MCP client, such as .mcp.json, ~/.claude.json, mcp.json of Cursor or VS Code,
+        settings.json of Zed, or ~/.codex/config.toml. Before the command of each server that is started as a command it puts
         'greenroomctl run --name SERVER --'; everything else in the file stays as it is. The difference is printed, and
         the old file is kept as FILE.before-greenroom.
         """

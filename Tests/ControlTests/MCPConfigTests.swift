@@ -75,9 +75,91 @@ struct MCPConfigTests {
         #expect(try text(ServerConfiguration(json: bytes).removing().bytes) == Self.zed)
     }
 
+    @Test("comments and commas behind the last value stay, as VS Code and Zed write them (L54)")
+    func comments() throws {
+        let code = """
+            {
+              // Servers, see https://code.visualstudio.com/docs
+              "servers": {
+                "files": { "type": "stdio", "command": "npx", /* "args" */ "args": ["-y", "files", ], }, // ends here
+              },
+            }
+            """
+        let (bytes, names) = try configuration(code).adding("/g/greenroomctl")
+        #expect(names == ["files"])
+        #expect(
+            text(bytes)
+                == code.replacing(
+                    #""npx", /* "args" */ "args": ["#,
+                    with: #""/g/greenroomctl", /* "args" */ "args": ["run", "--name", "files", "--", "npx", "#))
+        #expect(try text(ServerConfiguration(json: bytes).removing().bytes) == code)
+    }
+
+    @Test("Codex keeps its servers in tables of TOML, in lines or inline (L54)")
+    func tables() throws {
+        let codex = """
+            model = "o3" # a comment with [brackets] = "x"
+            notes = \"\"\"
+            [mcp_servers.no]
+            command = "no"
+            \"\"\"
+            [mcp_servers.docs]
+            command = "npx"
+            args = [
+              "-y", # yes
+              'docs "mcp"',
+            ]
+            env = { "KEY" = "v", N = 1 }
+            [mcp_servers."my server"]
+            url = 1979-05-27T07:32:00Z
+            command='uvx'
+            [[profiles]]
+            mcp_servers.x.command = "not in an array of tables"
+            [mcp_servers]
+            inline = { command = "node", startup_timeout_ms = 20_000 }
+
+            """
+        let (bytes, names) = try ServerConfiguration(toml: Array(codex.utf8)).adding("/g/greenroomctl")
+        #expect(names == ["docs", "my server", "inline"])
+        let expected =
+            codex
+            .replacing(
+                "command = \"npx\"\nargs = [",
+                with: "command = \"/g/greenroomctl\"\nargs = [\"run\", \"--name\", \"docs\", \"--\", \"npx\", "
+            )
+            .replacing(
+                "command='uvx'",
+                with: "command=\"/g/greenroomctl\"\nargs = [\"run\", \"--name\", \"my server\", \"--\", \"uvx\"]"
+            )
+            .replacing(
+                "command = \"node\"",
+                with: "command = \"/g/greenroomctl\", args = [\"run\", \"--name\", \"inline\", \"--\", \"node\"]")
+        #expect(text(bytes) == expected)
+        let back = try ServerConfiguration(toml: bytes).removing()
+        #expect(back.names == names)
+        #expect(try ServerConfiguration(toml: back.bytes).servers.map(\.command.text) == ["npx", "uvx", "node"])
+        #expect(try ServerConfiguration(toml: back.bytes).servers[0].arguments?.map(\.text) == ["-y", "docs \"mcp\""])
+    }
+
+    @Test(
+        "what is no TOML is refused, with the line and the column (L54)",
+        arguments: [
+            ("x", "line 1, column 2: expected '='"), ("a = 1\n[b", "line 2, column 3: expected ']'"),
+            ("a = \"x\ny\"", "line 1, column 7: expected the end of a string"),
+            ("a = [\"x\" \"y\"]", "line 1, column 10: expected ','"),
+            ("a = \"\"\"", "expected the end of a string"), ("= 1", "line 1, column 1: expected a key"),
+            ("a = \"x\" y", "line 1, column 9: expected the end of the line"), ("a = [", "expected a value"),
+            ("a = " + String(repeating: "[", count: 100), "more than 64 levels"),
+            ("a = \"\\q\"", "expected a string with the escapes"),
+        ])
+    func noTOML(text: String, problem: String) {
+        let error = #expect(throws: TOMLError.self) { try ServerConfiguration(toml: Array(text.utf8)) }
+        #expect(error?.description.contains(problem) == true, "\(error?.description ?? "")")
+    }
+
     @Test("what is no configuration is refused or left alone (L54)")
     func others() throws {
-        for text in ["", "{", "// comment\n{}", "{\"mcpServers\": {\"a\": {\"command\": \"x\",}}}"] {
+        for text in ["", "{", "/* {}", "{,}", "[1,,]", "{\"a\": 1,, }", "{\"a\" // \n}"] {
             #expect(throws: JSONError.self) { try configuration(text) }
         }
         for text in [

@@ -11,6 +11,8 @@ struct ServerConfiguration {
         var arguments: [Value]?
         /// Behind the bracket that opens the list.
         var argumentsStart: Int?
+        /// What stands before a list that is added behind the command.
+        var newArguments = ", \"args\": "
 
         struct Value {
             var text: String
@@ -25,12 +27,87 @@ struct ServerConfiguration {
     /// The keys of the objects that clients keep servers in: of Claude, Cursor and others; of VS Code; of Zed; of Codex.
     static let keys: Set<String> = ["mcpServers", "servers", "context_servers", "mcp_servers"]
 
+    /// Comments and commas behind the last value are permitted, as in the files of VS Code and Zed.
     /// - Throws: a sentence, with the line and the column.
     init(json bytes: [UInt8]) throws(JSONError) {
-        _ = try JSONValue.parse(bytes)
+        let plain = Self.withoutComments(bytes)
+        _ = try JSONValue.parse(plain)
         self.bytes = bytes
-        var scanner = JSONScanner(bytes)
+        var scanner = JSONScanner(plain)
         collect(scanner.node(), isServers: false)
+    }
+
+    /// The configuration of Codex.
+    /// - Throws: a sentence, with the line and the column.
+    init(toml bytes: [UInt8]) throws(TOMLError) {
+        self.bytes = bytes
+        var commands: [(name: String, command: Server.Value, isInline: Bool)] = []
+        var arguments: [String: (values: [Server.Value], start: Int)] = [:]
+        for found in try TOMLScanner(bytes).assignments
+        where found.path.count == 3 && Self.keys.contains(found.path[0]) {
+            switch (found.path[2], found.kind) {
+            case ("command", .string(let text)):
+                commands.append((found.path[1], Server.Value(text: text, range: found.range), found.isInline))
+            case ("args", .strings(let values)):
+                arguments[found.path[1]] = (
+                    values.map { Server.Value(text: $0.text, range: $0.range) }, found.range.lowerBound + 1
+                )
+            default: break
+            }
+        }
+        servers = commands.map { name, command, isInline in
+            let found = arguments[name]
+            return Server(
+                name: name, command: command, arguments: found?.values, argumentsStart: found?.start,
+                newArguments: isInline ? ", args = " : "\nargs = ")
+        }
+    }
+
+    /// The text of the same length in which comments, and commas before the end of an object or a list, are blanks.
+    private static func withoutComments(_ bytes: [UInt8]) -> [UInt8] {
+        var plain = bytes
+        var position = 0
+        /// A comma behind a value, behind which only blanks came.
+        var comma: Int?
+        var isBehindValue = false
+        func follows(_ text: StaticString) -> Bool { plain[position...].starts(with: text.description.utf8) }
+        func blank(to end: Int) {
+            for index in position..<end where plain[index] != 0x0A { plain[index] = 0x20 }
+            position = end
+        }
+        while position < plain.count {
+            switch plain[position] {
+            case UInt8(ascii: "/") where follows("//"):
+                blank(to: plain[position...].firstIndex(of: 0x0A) ?? plain.count)
+                continue
+            case UInt8(ascii: "/") where follows("/*"):
+                var end = position + 2
+                while end < plain.count,
+                    !(plain[end] == UInt8(ascii: "/") && plain[end - 1] == UInt8(ascii: "*") && end > position + 2)
+                {
+                    end += 1
+                }
+                blank(to: min(plain.count, end + 1))
+                continue
+            case UInt8(ascii: "\""):
+                (comma, isBehindValue) = (nil, true)
+                position += 1
+                while position < plain.count, plain[position] != UInt8(ascii: "\"") {
+                    position += plain[position] == UInt8(ascii: "\\") ? 2 : 1
+                }
+            case UInt8(ascii: ","):
+                comma = isBehindValue ? position : nil
+                isBehindValue = false
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                if let comma { plain[comma] = 0x20 }
+                (comma, isBehindValue) = (nil, true)
+            case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: ":"): (comma, isBehindValue) = (nil, false)
+            case 0x20, 0x09, 0x0A, 0x0D: break
+            default: (comma, isBehindValue) = (nil, true)
+            }
+            position += 1
+        }
+        return plain
     }
 
     // MARK: JSON
@@ -108,7 +185,7 @@ struct ServerConfiguration {
                 edits.append(Edit(start..<start, added + rest))
             } else {
                 let end = server.command.range.upperBound
-                edits.append(Edit(end..<end, ", \"args\": [" + added + "]"))
+                edits.append(Edit(end..<end, server.newArguments + "[" + added + "]"))
             }
             return edits
         }

@@ -14,13 +14,14 @@ extension Session {
         let file = operands[0]
         let bytes = try configuration(file)
         let found: ServerConfiguration
+        let isTOML = file.hasSuffix(".toml")
         do {
-            found = try ServerConfiguration(json: bytes)
+            found = try isTOML ? ServerConfiguration(toml: bytes) : ServerConfiguration(json: bytes)
         } catch {
             throw Failure(
                 "\(escaped(file)): \(error)",
                 hint:
-                    "Expected JSON without comments. In a file of another format, put 'greenroomctl run --' before each command."
+                    "Expected \(isTOML ? "TOML" : "JSON"). In a file of another format, put 'greenroomctl run --' before each command."
             )
         }
         let removes = invocation.has(.remove)
