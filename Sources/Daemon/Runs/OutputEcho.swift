@@ -74,6 +74,11 @@ final class OutputEcho {
             position.offset = size - UInt64(Self.mostBytes)
         }
         let bytes = read(position, Int(size - position.offset))
+        if bytes.isEmpty {
+            // It cannot be read.
+            position.offset = size
+            return true
+        }
         let lineFeed = UInt8(ascii: "\n")
         // A last line without its end is shown if nothing follows, or if it is long.
         let isWhole = position.end != nil || bytes.count == Self.mostBytes

@@ -50,8 +50,8 @@ final class OutputFiles {
         }
     }
 
-    /// Whether output that the manifest does not direct elsewhere goes to the journal. Who starts a daemon in a terminal wants to see
-    /// it there.
+    /// Whether output that the manifest does not direct elsewhere goes to the journal. In the terminal of a daemon its output is shown,
+    /// and comes from the files.
     var isInJournal: Bool { journal.usesJournald && !journal.isOnTerminal }
 
     func path(of app: AppID) -> String { "\(path)/\(app.name)" }

@@ -37,3 +37,14 @@ check "the daemon is still the same process" same "$(property greenroomd MainPID
 
 beat=$(property greenroomd WatchdogTimestampMonotonic)
 check "systemd receives watchdog notifications" wait_for 25 eval '[ "$(property greenroomd WatchdogTimestampMonotonic)" -gt '"$beat"' ]'
+
+# A daemon that is started in a terminal shows what its apps write, although there is a journal (L56).
+terminal=/run/vm-test/terminal
+mkdir -p $terminal/apps
+printf '%s\n' '[App]' LaunchAtStart=background "ExecStart=/bin/sh -c 'echo shown here; exec sleep 1000'" >$terminal/apps/shown.app
+script -qec "timeout 60 greenroomd --config $terminal --runtime $terminal/run --state $terminal/state" $terminal/screen \
+    >/dev/null 2>&1 </dev/null &
+check "a daemon in a terminal shows what its apps write" wait_for 30 grep 'shown .*│ shown here' $terminal/screen
+check "its log has the new state of an app in a column" grep 'shown .*  background   ready' $terminal/screen
+check "it ends, and its app" wait_for 30 eval "greenroomctl --runtime $terminal/run terminate shown && pkill -f -- '--config $terminal '"
+wait
