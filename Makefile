@@ -179,11 +179,11 @@ bench-memory: deb ## compare kills for memory with earlyoom, nohang, systemd-oom
 	@$(if $(filter Tests/vm/machine,$(VM)),Sources/scripts/deps vm)
 	@Tests/vm/killers/run "$(VM)" "$(or $(ROUNDS),20)"
 
-freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 JOBS=n ONLY=program WRITE=1 SITUATIONS=1 MINUTES=60
+freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 JOBS=n ONLY=program WRITE=1 SITUATIONS=1 MINUTES=60 KILL=20
 	@Sources/scripts/deps build freeze-map $(if $(MINUTES),idle-hour)
 	@for program in greenroomd greenroomctl; do $(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
 	@Sources/scripts/freeze-map "$(BIN)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JOBS),--jobs $(JOBS)) \
-		$(if $(SITUATIONS),--situations) $(if $(MINUTES),--idle $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write)
+		$(if $(SITUATIONS),--situations) $(if $(MINUTES),--idle $(MINUTES)) $(if $(KILL),--kill $(KILL)) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write)
 
 clean: ## remove all build results
 	rm -rf .build

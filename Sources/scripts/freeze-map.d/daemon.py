@@ -20,10 +20,9 @@ class Daemon:
         self.apps = {}
         self.group = None
         os.makedirs(f"{folder}/config/apps")
-        log = open(f"{folder}/log", "ab")
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", "setsid", *before, f"{binaries}/greenroomd", "--config", f"{folder}/config",
-             "--runtime", runtime, "--state", f"{folder}/state"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.command = ["setpriv", "--pdeathsig", "TERM", "setsid", *before, f"{binaries}/greenroomd", "--config",
+                        f"{folder}/config", "--runtime", runtime, "--state", f"{folder}/state"]
+        self.start()
         self.wait("greenroomd listens", lambda: os.path.exists(f"{runtime}/bus"))
         self.watcher = subprocess.Popen(
             [f"{binaries}/greenroomctl", "--runtime", runtime, "--json", "watch"] + ["-v"] * is_verbose, stdin=subprocess.DEVNULL,
@@ -34,6 +33,20 @@ class Daemon:
         self.wait("greenroomctl watch prints events", self.is_watched)
         found = re.search(r"below (/[^ ]+) \(", self.ctl("--json", "pressure").replace("\\/", "/"))
         self.group = found and found.group(1)
+
+    def start(self):
+        with open(f"{self.folder}/log", "ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def replace(self):
+        """Kills greenroomd and starts the next one. Returns how long there was none, in seconds."""
+        began = time.monotonic()
+        self.process.kill()
+        self.process.wait()
+        self.start()
+        # It waits until a daemon answers.
+        self.ctl("list")
+        return time.monotonic() - began
 
     def ctl(self, *words):
         done = subprocess.run(

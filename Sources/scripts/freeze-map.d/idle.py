@@ -9,6 +9,7 @@ map have a connection that is open all the time. What a program starts as worker
 import collections
 import concurrent.futures
 import json
+import random
 import select
 import socket
 import ssl
@@ -22,6 +23,8 @@ from programs import Site, is_root
 
 # What is due may be so late: at most 1s by the rules, and a machine that is busy.
 LATE = 1.2
+# With --kill: how long the next daemon may take, beside that.
+LONGEST_ABSENCE = 3
 # Programs start at the same time.
 LONGEST_START = 120
 # So many are prepared and launched at once.
@@ -55,7 +58,7 @@ class Row:
         # Instants of CLOCK_MONOTONIC: of the last request that is followed by rest, and the measured time.
         self.asked_at = self.begin = self.end = None
         self.bytes = self.lost = self.changed = self.events = 0
-        self.next, self.latest, self.planned = None, None, None
+        self.next, self.latest, self.planned, self.limit = None, None, None, LATE
 
     # ---- What the daemon reports
 
@@ -199,7 +202,7 @@ class Row:
         self.next, self.planned = number + 1, planned
         self.events += 1
         self.latest = max(late, self.latest if self.latest is not None else late)
-        if late > LATE:
+        if late > self.limit:
             self.problem(f"event {number} was {late:.1f}s late")
 
     def has_all(self, interval):
@@ -208,7 +211,7 @@ class Row:
         if not self.events:
             self.lost += 1
             self.problem("no event")
-        elif missing > LATE:
+        elif missing > self.limit:
             self.lost += 1
             self.problem(f"no event in the last {missing + interval:.1f}s")
 
@@ -248,7 +251,7 @@ class Row:
         return ", ".join(f"{count} {kind}" for kind, count in wakes.most_common() if count)
 
     def is_right(self):
-        return not (self.problems or self.lost or self.changed) and (self.latest is None or self.latest <= LATE)
+        return not (self.problems or self.lost or self.changed) and (self.latest is None or self.latest <= self.limit)
 
     def cells(self):
         share = self.share()
@@ -344,6 +347,15 @@ def sample(daemon, ended, say):
             say(f"{asleep} of {len(daemon.apps)} programs are asleep" + "".join(f"; {sentence}" for sentence in wrong))
 
 
+def kill(daemon, seconds, ended, say):
+    """Kills the daemon again and again, about so many seconds apart, and starts the next one."""
+    absences = []
+    while not ended.wait(random.uniform(0.5, 1.5) * seconds):
+        absences.append(daemon.replace())
+    if absences:
+        say(f"greenroomd was killed {len(absences)} times; the next one answered after {max(absences):.1f}s at the latest")
+
+
 def each(rows, work, count):
     """Does the work for all rows, so many at once. Returns the rows for which it succeeded."""
     def attempt(row):
@@ -357,10 +369,10 @@ def each(rows, work, count):
         return [row for row, is_good in zip(rows, pool.map(attempt, rows)) if is_good]
 
 
-def play(daemon, found, minutes, say):
-    """Runs all programs for so many minutes. Returns the rows."""
+def play(daemon, found, minutes, kills, say):
+    """Runs all programs for so many minutes; `kills`: the daemon is killed about each so many seconds. Returns the rows."""
     rows = [Row(daemon, *entry) for entry in found]
-    ended = threading.Event()
+    ended, killer = threading.Event(), None
     try:
         good = each(rows, Row.prepare, STARTS_AT_ONCE)
         daemon.ctl("reload")
@@ -370,8 +382,12 @@ def play(daemon, found, minutes, say):
         every = [one for row in rows for one in (row, *row.before)]
         for row in every:
             row.begin, row.end = begin, begin + 60 * minutes
+            row.limit = LATE + LONGEST_ABSENCE * bool(kills)
             row.asked_at = row.asked_at or begin
         threading.Thread(target=sample, args=(daemon, ended, say), daemon=True).start()
+        if kills:
+            killer = threading.Thread(target=kill, args=(daemon, kills, ended, say), daemon=True)
+            killer.start()
         threads = [threading.Thread(target=row.run, daemon=True) for row in good]
         for thread in threads:
             thread.start()
@@ -380,6 +396,8 @@ def play(daemon, found, minutes, say):
         return every
     finally:
         ended.set()
+        if killer:
+            killer.join()
         for helper in [helper for row in rows for helper in row.site.helpers]:
             helper.kill()
             helper.wait()

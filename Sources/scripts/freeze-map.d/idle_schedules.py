@@ -199,7 +199,7 @@ def grows(row):
         late = time.monotonic() - first - os.stat(path).st_size / RATE
         row.events += 1
         row.latest = max(late, row.latest or 0.0)
-        if late > LATE:
+        if late > row.limit:
             row.problem(f"{late:.1f}s of audio were missing")
     row.received.append(f"{os.stat(path).st_size:,} bytes, {RATE:,} each second, looked at each 5s")
 
