@@ -42,6 +42,7 @@ extension LifecycleCore {
         var suspended = Suspended(look: look)
         if let look, let work = look.before { setTimers(&suspended, index, work, hasClients: look.hasClients, now) }
         let isAfterMoment = suspending.look?.kind == .moment
+        if !isAfterMoment, self[run: index].traffic.sleepSince != nil { self[run: index].traffic.sleepSince = nil }
         // What a moment has touched is little.
         if !isAfterMoment { suspended.reclaim = reclaimOfSuspension(index, now) }
         change(index, to: .suspended(suspended), isAfterMoment ? .timer : .idle, now)
@@ -106,6 +107,7 @@ extension LifecycleCore {
             // Only wakes by input in a row count, and a caller that has one adds it.
             self[run: index].traffic.quickWakes = 0
             self[run: index].traffic.momentSince = nil
+            self[run: index].traffic.sleepSince = nil
             self[run: index].traffic.pulseTime = nil
         }
         endWatch(index)

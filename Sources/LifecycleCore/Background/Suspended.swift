@@ -53,6 +53,8 @@ struct Traffic: Defaulted {
     var shortestWait: Duration?
     /// A timer has thawed it: since when it runs for a moment; `nil`: it does not.
     var momentSince: Instant?
+    /// Since when it sleeps, apart from the moments in which timers run; `nil`: there was none since it was suspended.
+    var sleepSince: Instant?
     /// How long it sleeps until the next pulse; `nil`: `PulseSec=`.
     var pulseTime: Duration?
     /// Which thread does what, for the reason why it is awake.

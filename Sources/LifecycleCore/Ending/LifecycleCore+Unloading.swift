@@ -5,7 +5,8 @@ extension LifecycleCore {
         guard let time = apps[index].policy.unloadAfter, !isShuttingDown, suspended.look == nil,
             suspended.inputDue == nil, suspended.deferred == nil, !hasForegroundSlot(index)
         else { return nil }
-        return apps[index].since + time
+        // The moments in which its timers ran are no use of it.
+        return (storage(index).run.traffic.sleepSince ?? apps[index].since) + time
     }
 
     /// One that takes part has saved what it has (L46).

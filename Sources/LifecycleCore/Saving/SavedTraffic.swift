@@ -160,6 +160,7 @@ extension Traffic: SavedRecord {
         try coder.optional(11, &pulseTime)
         try coder.optional(12, &detail)
         try coder.flag(13, &hadNoWaker)
+        try coder.optional(14, &sleepSince)
     }
 
     package var fault: String? {

@@ -258,8 +258,11 @@ extension LifecycleCore {
 
     /// Thaws a worker until it has served its timer.
     mutating func wakeForMoment(_ index: AppIndex, _ now: Instant) {
+        let isSuspended = apps[index].phase == .suspended
+        let sleepSince = isSuspended ? self[run: index].traffic.sleepSince ?? apps[index].since : nil
         wake(index, pending: nil, for: nil, because: .timer, now)
         self[run: index].traffic.momentSince = now
+        self[run: index].traffic.sleepSince = sleepSince
     }
 
     /// The app had nothing to do for `IdleSec=`.

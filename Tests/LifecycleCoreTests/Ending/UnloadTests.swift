@@ -77,6 +77,26 @@ struct UnloadTests {
         #expect(harness.state("web") == .notRunning)
     }
 
+    @Test(
+        "a worker that runs for a moment now and then is unloaded as if it slept through (L46, L51)",
+        arguments: [false, true])
+    func moments(works: Bool) {
+        let harness = TrafficTests.worker { $0.unloadAfter = .seconds(60) }
+        harness.launch("web")
+        harness.behave("web") { $0.work?.tick = .milliseconds(500) }
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .suspended)
+        // The pulse comes 21 s after that. What it gives the worker to do ends the sleep.
+        harness.advance(.seconds(20))
+        harness.behave("web") { $0.work?.unread = works ? 1 : 0 }
+        harness.advance(.seconds(5))
+        harness.behave("web") { $0.work?.unread = 0 }
+        harness.advance(.milliseconds(34_999))
+        #expect(harness.state("web") == .suspended)
+        harness.advance(.milliseconds(1))
+        #expect(harness.state("web") == (works ? .suspended : .notRunning))
+    }
+
     @Test("a worker that was unloaded does not come back, and is launched by the next connection (L29, L49)")
     func worker() {
         let harness = Harness("web") {
