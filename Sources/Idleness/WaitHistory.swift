@@ -37,6 +37,8 @@ package struct WaitHistory: Sendable {
 
     /// The waits at the last look, by thread.
     private var last: [Int: Wait] = [:]
+    /// The last waits of threads that ran when they were looked at last: a freeze and a thaw make each thread run before it waits on.
+    private var interrupted: [Int: Wait] = [:]
     /// The longest tick of each site.
     private var ticks: [Site: Duration] = [:]
     /// Short waits that may become ticks.
@@ -65,6 +67,7 @@ package struct WaitHistory: Sendable {
         _ threads: [ThreadSighting], at now: Duration, idleTime: Duration, isFrozen: Bool = false
     ) -> WaitVerdict {
         let waits = resolve(threads, isFrozen: isFrozen)
+        interrupted = waitsOfRunning(threads, waits)
         keepTimers(of: waits, now)
         var verdict = WaitVerdict()
         for sighting in threads where verdict.work == nil {
@@ -92,7 +95,8 @@ package struct WaitHistory: Sendable {
             }
             verdict.hasShortWait = true
             if length < Self.leastTimer, isTick(wait, length, of: sighting.thread, now, idleTime) {
-                verdict.tick = min(verdict.tick ?? length, length)
+                let tick = max(length, Self.shortestTick)
+                verdict.tick = min(verdict.tick ?? tick, tick)
             } else if verdict.work == nil {
                 (verdict.work, verdict.thread) = (.shortWait, sighting.thread)
                 (verdict.call, verdict.length) = (wait.call, length)
@@ -128,11 +132,21 @@ package struct WaitHistory: Sendable {
                     waits[sighting.thread] = wait
                 }
             case .restarted(let arguments):
-                if let before, before.arguments == arguments { waits[sighting.thread] = before }
+                if let before = before ?? interrupted[sighting.thread], before.arguments == arguments {
+                    waits[sighting.thread] = before
+                }
             case .running, .uninterruptible, .stopped, .unwatched, .unreadable: break
             }
         }
         return waits
+    }
+
+    private func waitsOfRunning(_ threads: [ThreadSighting], _ waits: [Int: Wait]) -> [Int: Wait] {
+        var found: [Int: Wait] = [:]
+        for sighting in threads where waits[sighting.thread] == nil {
+            if let before = last[sighting.thread] ?? interrupted[sighting.thread] { found[sighting.thread] = before }
+        }
+        return found
     }
 
     private func isSame(_ before: Wait, _ wait: Wait, isFrozen: Bool) -> Bool {

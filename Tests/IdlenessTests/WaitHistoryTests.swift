@@ -168,6 +168,19 @@ struct WaitHistoryTests {
         #expect(program.look(after: .seconds(1), .restarted(arguments: [1])).due == due)
     }
 
+    @Test("a wait that continues after a thaw is known, also if its thread was seen between the two")
+    func restartedAfterRunning() {
+        var program = Program()
+        let due = program.look(program.wait(.seconds(3600))).due
+        #expect(program.look(.running).work == .running)
+        #expect(program.look(.uninterruptible).work == .uninterruptible)
+        let verdict = program.look(.restarted(arguments: [1]))
+        #expect(verdict.work == nil && verdict.due == due)
+        // In another call now.
+        #expect(program.look(.running).work == .running)
+        #expect(program.look(.restarted(arguments: [2])).work == .unreadable)
+    }
+
     @Test("a wait that is over and has not ended is work")
     func overdue() {
         var program = Program()
