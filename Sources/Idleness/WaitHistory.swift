@@ -113,6 +113,8 @@ package struct WaitHistory: Sendable {
         last.compactMap { thread, wait in wait.due == nil ? nil : (thread, wait) }
     }
 
+    package var hasTicks: Bool { !ticks.isEmpty }
+
     /// The threads that have waited in ticks.
     package var tickingThreads: [Int] { ticks.keys.map(\.thread) }
 

@@ -28,7 +28,7 @@ package struct WorkBaseline {
     private(set) var sockets: [UInt64: Known] = [:]
     /// How many looks there were.
     private(set) var looks: UInt64 = 0
-    /// A thread waits in ticks, or may. What else the program does may hide behind them, so its traffic counts.
+    /// A thread waits in ticks, or did or may. What else the program does may hide behind them, so its traffic counts.
     private(set) var countsTraffic = false
     /// The ports on which the app listens or has listened: the process that accepts may not be the one that listens.
     private var ports: Set<UInt16> = []
@@ -61,7 +61,8 @@ package struct WorkBaseline {
         let wasCounted = countsTraffic
         work.waits = waits.judge(findings.threads, at: findings.began, idleTime: idleTime)
         work.detail = findings.text(of: work.waits)
-        countsTraffic = work.waits.hasShortWait
+        // Ticks come and go, as those of PostgreSQL's background writer. Each first one would find no counters.
+        countsTraffic = work.waits.hasShortWait || waits.hasTicks
         judgeSockets(findings, &work)
         if wasCounted { judgeTransfers(findings, &work) } else { transfers = nil }
         // The counters of this look were not asked for.

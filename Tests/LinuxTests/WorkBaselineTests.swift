@@ -61,6 +61,19 @@ struct WorkBaselineTests {
         #expect(judge(&baseline, try makeFindings(at: 30)).traffic == .seconds(10))
     }
 
+    @Test("traffic of a program whose ticks come and go is counted all the time, once they are learned")
+    func rareTicks() throws {
+        var baseline = WorkBaseline()
+        let message = internetMessage(lastReceived: 600_000, lastSent: 600_000)
+        for second in stride(from: 0, through: 70, by: 10) {
+            _ = judge(&baseline, try makeFindings([message], at: second, threads: [tick(at: second)]))
+        }
+        _ = judge(&baseline, try makeFindings([message], at: 80))
+        #expect(baseline.countsTraffic)
+        let again = judge(&baseline, try makeFindings([message], at: 90, threads: [tick(at: 90)]))
+        #expect(again.waits.tick == .seconds(1) && again.traffic == .seconds(600))
+    }
+
     @Test("what goes over a connection of the app to itself is no traffic, and its end is no client")
     func ownConnection() throws {
         var baseline = WorkBaseline()
