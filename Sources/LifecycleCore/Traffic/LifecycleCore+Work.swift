@@ -165,8 +165,10 @@ extension LifecycleCore {
     /// An app whose timer is due within this time is not frozen, and is looked at again `afterTimer` after it.
     static let timerSoon = Duration.seconds(2)
     static let afterTimer = Duration.milliseconds(20)
-    /// With so many suspended apps, timers that are due within the same second of the clock go together, at its end.
+    /// With so many suspended apps, timers that are due within the same `timerGroup` of the clock go together, at its end.
     static let groupedTimers = 16
+    /// A scheduler may leave out a job that is a second late (`misfire_grace_time` of APScheduler).
+    static let timerGroup = Duration.milliseconds(500)
     /// Pulses without effect become rarer.
     static let longestPulse = Duration.seconds(120)
     /// All suspended apps together are thawed by pulses once in this time at most, as far as `longestPulse` permits: a pulse of an
@@ -230,10 +232,10 @@ extension LifecycleCore {
         guard keepsTimers(index) else { return }
         let suspendedCount = runningCount - awakeCount
         let isGrouped = suspendedCount >= Self.groupedTimers
-        suspended.timerDue = work.due.map { isGrouped ? $0.roundedUp : $0 }
+        suspended.timerDue = work.due.map { isGrouped ? $0.roundedUp(to: Self.timerGroup) : $0 }
         let rarer = hasClients ? nil : self[run: index].traffic.pulseTime
         let pulse = max(rarer ?? apps[index].policy.pulseTime, min(Self.pulseShare * suspendedCount, Self.longestPulse))
-        suspended.pulseDue = work.tick == nil ? nil : (now + pulse).roundedUp
+        suspended.pulseDue = work.tick == nil ? nil : (now + pulse).roundedUp(to: .seconds(1))
     }
 
     /// Whether timers of the app thaw it.
@@ -326,10 +328,12 @@ extension LifecycleCore {
 }
 
 extension Instant {
-    /// The end of its second.
-    fileprivate var roundedUp: Instant {
-        let (seconds, part) = sinceOrigin.components
-        return part == 0 ? self : Instant(sinceOrigin: .seconds(seconds + 1))
+    /// The next multiple of a part of a second.
+    fileprivate func roundedUp(to part: Duration) -> Instant {
+        let (seconds, rest) = sinceOrigin.components
+        let length = part.components.seconds == 0 ? part.components.attoseconds : 1_000_000_000_000_000_000
+        let parts = (rest + length - 1) / length
+        return Instant(sinceOrigin: .seconds(seconds) + Duration(secondsComponent: 0, attosecondsComponent: parts * length))
     }
 }
 

@@ -156,7 +156,7 @@ struct WorkerTimerTests {
         #expect(Self.thaws(harness) == [])
     }
 
-    @Test("with 16 suspended apps, timers of the same second are served together, at its end", arguments: [15, 20])
+    @Test("with 16 suspended apps, timers of the same half of a second are served together, at its end", arguments: [15, 20])
     func grouped(count: Int) {
         let names = (0..<count).map { "web\($0)" }
         let harness = Harness()
@@ -178,7 +178,7 @@ struct WorkerTimerTests {
             guard case .report(.stateChanged(_, .suspended, _, .timer)) = entry.effect else { return nil }
             return entry.at - start
         }
-        #expect(thaws == (count < 16 ? dues : dues.map { _ in .seconds(31) }))
+        #expect(thaws == (count < 16 ? dues : dues.map { _ in .milliseconds(30_500) }))
     }
 
     // MARK: Ticks
