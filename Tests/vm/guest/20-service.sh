@@ -42,7 +42,7 @@ check "systemd receives watchdog notifications" wait_for 25 eval '[ "$(property 
 terminal=/run/vm-test/terminal
 mkdir -p $terminal/apps
 printf '%s\n' '[App]' LaunchAtStart=background "ExecStart=/bin/sh -c 'echo shown here; exec sleep 1000'" >$terminal/apps/shown.app
-script -qefc "timeout 60 greenroomd --config $terminal --runtime $terminal/run --state $terminal/state" $terminal/screen \
+NO_COLOR=1 script -qefc "timeout 60 greenroomd --config $terminal --runtime $terminal/run --state $terminal/state" $terminal/screen \
     >/dev/null 2>&1 </dev/null &
 check "a daemon in a terminal shows what its apps write" wait_for 30 grep 'shown .*│ shown here' $terminal/screen
 check "its log has the new state of an app in a column" grep 'shown .*  background   ready' $terminal/screen
