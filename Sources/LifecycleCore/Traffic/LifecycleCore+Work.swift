@@ -333,7 +333,8 @@ extension Instant {
         let (seconds, rest) = sinceOrigin.components
         let length = part.components.seconds == 0 ? part.components.attoseconds : 1_000_000_000_000_000_000
         let parts = (rest + length - 1) / length
-        return Instant(sinceOrigin: .seconds(seconds) + Duration(secondsComponent: 0, attosecondsComponent: parts * length))
+        return Instant(
+            sinceOrigin: .seconds(seconds) + Duration(secondsComponent: 0, attosecondsComponent: parts * length))
     }
 }
 

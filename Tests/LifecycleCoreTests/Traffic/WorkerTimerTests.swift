@@ -156,7 +156,9 @@ struct WorkerTimerTests {
         #expect(Self.thaws(harness) == [])
     }
 
-    @Test("with 16 suspended apps, timers of the same half of a second are served together, at its end", arguments: [15, 20])
+    @Test(
+        "with 16 suspended apps, timers of the same half of a second are served together, at its end",
+        arguments: [15, 20])
     func grouped(count: Int) {
         let names = (0..<count).map { "web\($0)" }
         let harness = Harness()
