@@ -18,6 +18,8 @@ struct AppModel {
     var state = AppState.notRunning
     /// When the state was entered.
     var since: Microseconds = 0
+    /// Since when it is suspended, apart from moments in which its timers ran.
+    var asleepSince: Microseconds = 0
     var phase = AppPhase.unknown
     var run: RunID?
     /// Its program was executed.
@@ -233,8 +235,10 @@ struct CoreModel {
                 set(.running, run)
             }
         case .continueStopped(let run): if let app = currentApp(of: run) { apps[app].isStopped = false }
-        case .report(.stateChanged(_, _, let state, _)):
+        case .report(.stateChanged(_, let before, let state, let reason)):
             guard let app else { return }
+            // From one moment to the next the sleep continues.
+            if reason != .timer || before != .suspended && state != .suspended { apps[app].asleepSince = now }
             change(app, to: state, now)
         case .report(.deadlineMet(_, .thaw, _, _)):
             guard let app else { return }

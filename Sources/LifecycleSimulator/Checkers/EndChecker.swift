@@ -54,8 +54,8 @@ struct EndChecker {
             if to == .terminating { apps[app].isUnloaded = true }
             guard from == .suspended else { return }
             findings.check(
-                known.policy.unloadAfter.map { now - known.since >= $0.microseconds } ?? false, .unloadsAreDue,
-                "\(id) is unloaded after \(now - known.since) µs of \(known.policy.unloadAfter ?? .zero)")
+                known.policy.unloadAfter.map { now - known.asleepSince >= $0.microseconds } ?? false, .unloadsAreDue,
+                "\(id) is unloaded after \(now - known.asleepSince) µs of \(known.policy.unloadAfter ?? .zero)")
         case .kill: checkKill(app, event, known, &findings)
         case .notify(_, .willTerminate):
             findings.check(
@@ -95,9 +95,14 @@ struct EndChecker {
 
     // MARK: Unloading
 
-    /// Whether a suspended app is to be unloaded.
+    /// Whether a suspended app may be unloaded.
     static func isDue(_ app: AppModel, at now: Microseconds) -> Bool {
-        app.phase == .suspended && (app.policy.unloadAfter.map { now - app.since >= $0.microseconds } ?? false)
+        app.phase == .suspended && (app.policy.unloadAfter.map { now - app.asleepSince >= $0.microseconds } ?? false)
+    }
+
+    /// Whether it has to be: what a moment has given it to do is not seen here.
+    private static func isOverdue(_ app: AppModel, at now: Microseconds) -> Bool {
+        isDue(app, at: now) && (app.policy.unloadAfter.map { now - app.since >= $0.microseconds } ?? false)
     }
 
     /// Checks after `deadlineReached` that no app is suspended which should be unloaded. One that has input is about to be woken.
@@ -106,7 +111,7 @@ struct EndChecker {
         _ model: CoreModel, _ world: World, _ core: Core, at now: Microseconds, _ findings: inout Findings
     ) {
         if model.isShuttingDown || world.scenario.hasAbsences { return }
-        for app in model.apps.indices where Self.isDue(model.apps[app], at: now) {
+        for app in model.apps.indices where Self.isOverdue(model.apps[app], at: now) {
             let known = model.apps[app]
             guard let run = known.run.flatMap({ world.index(of: $0) }), world.traffic.runs[run].measured.isEmpty,
                 !world.hasUnread(app), core.view(of: known.id, at: Instant(now))?.deferredWake == nil
