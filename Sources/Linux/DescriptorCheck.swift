@@ -38,6 +38,8 @@ package final class DescriptorCheck {
 
     /// The longest mountinfo in bytes: about 20,000 mounts.
     private static let longestTable = 4 << 20
+    /// The same of another mount namespace: about 1,300 mounts. With more, none is known.
+    static let longestForeignTable = 256 << 10
 
     /// The type of each mount by its ID; `nil`: not read yet.
     private var types: [Int: String]?
@@ -49,9 +51,9 @@ package final class DescriptorCheck {
     /// - Parameter mountInfo: /proc/self/mountinfo
     package init(mountInfo: [UInt8]) { types = Self.types(mountInfo) }
 
-    /// For descriptors of a process whose mount namespace is another one.
+    /// For descriptors of a process whose mount namespace is another one. It can make as many mounts there as it likes.
     init(mountsOf pid: Int32, _ proc: ProcFS) {
-        types = Self.types(((try? proc.read("mountinfo", of: pid, limit: Self.longestTable)) ?? nil) ?? [])
+        types = Self.types(((try? proc.read("mountinfo", of: pid, limit: Self.longestForeignTable)) ?? nil) ?? [])
     }
 
     /// Why the descriptor cannot be kept, as the end of a sentence; `nil`: it can. Never blocks.

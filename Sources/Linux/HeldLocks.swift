@@ -159,6 +159,8 @@ package final class LockSearch {
     /// A program waits for a lock of the app.
     private var isContended = false
     private let check = DescriptorCheck()
+    /// With the mounts of the process that is examined, once a file needs them.
+    private var foreign: (pid: Int32, check: DescriptorCheck)?
     /// All descriptors were examined.
     private var isComplete = true
 
@@ -307,13 +309,21 @@ package final class LockSearch {
         let mayClose =
             check.reasonToRefuse(duplicate) == nil
             // In a mount namespace of its own the program has other mounts.
-            || DescriptorCheck(mountsOf: examined, proc).reasonToRefuse(duplicate) == nil
+            || foreignCheck(examined).reasonToRefuse(duplicate) == nil
         guard mayClose else {
             DescriptorCloser().close(duplicate)
             return false
         }
         return lock.file.split(separator: ":").last.map(String.init) == String(clinux_inode(duplicate.raw))
             && clinux_is_only_open_file(duplicate.raw)
+    }
+
+    /// The mounts of a process are read once, however many locked files it has.
+    private func foreignCheck(_ pid: Int32) -> DescriptorCheck {
+        if let foreign, foreign.pid == pid { return foreign.check }
+        let check = DescriptorCheck(mountsOf: pid, proc)
+        foreign = (pid, check)
+        return check
     }
 
     // MARK: /proc/locks

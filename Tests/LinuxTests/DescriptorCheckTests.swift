@@ -1,8 +1,9 @@
 import Glibc
-import Linux
 import Posix
 import TestKit
 import Testing
+
+@testable import Linux
 
 @Suite("Which descriptors of other programs can be kept")
 struct DescriptorCheckTests {
@@ -45,6 +46,19 @@ struct DescriptorCheckTests {
         let namespace = try open("/proc/self/ns/mnt")
         #expect(check.reasonToRefuse(namespace)?.hasPrefix("the object mnt:[") == true)
         #expect(check.bytesRead > 0)
+    }
+
+    @Test("of the mounts of another namespace 256 KiB are read; with more, none is known (L43)")
+    func foreignMounts() throws {
+        let scratch = try Scratch()
+        let file = try open("/")
+        let line = try "\(mountID(of: file)) 1 8:1 / / rw - ext4 /dev/vda rw\n"
+        for (count, reason) in [(1, nil), (10_000, "a file of a mount that greenroomd does not see")] {
+            try createDirectories(at: "\(scratch.path)/77")
+            _ = try scratch.file("77/mountinfo", String(repeating: line, count: count))
+            let check = DescriptorCheck(mountsOf: 77, ProcFS(root: scratch.path))
+            #expect(check.reasonToRefuse(file) == reason)
+        }
     }
 
     /// The mount of a file, from a file of the kernel that this test reads on its own.

@@ -97,12 +97,16 @@ struct EndChecker {
 
     /// Whether a suspended app may be unloaded.
     static func isDue(_ app: AppModel, at now: Microseconds) -> Bool {
-        app.phase == .suspended && (app.policy.unloadAfter.map { now - app.asleepSince >= $0.microseconds } ?? false)
+        isDue(app, asleepSince: app.asleepSince, at: now)
     }
 
     /// Whether it has to be: what a moment has given it to do is not seen here.
     private static func isOverdue(_ app: AppModel, at now: Microseconds) -> Bool {
-        isDue(app, at: now) && (app.policy.unloadAfter.map { now - app.since >= $0.microseconds } ?? false)
+        isDue(app, asleepSince: app.since, at: now)
+    }
+
+    private static func isDue(_ app: AppModel, asleepSince: Microseconds, at now: Microseconds) -> Bool {
+        app.phase == .suspended && (app.policy.unloadAfter.map { now - asleepSince >= $0.microseconds } ?? false)
     }
 
     /// Checks after `deadlineReached` that no app is suspended which should be unloaded. One that has input is about to be woken.

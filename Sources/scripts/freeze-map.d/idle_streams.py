@@ -2,12 +2,12 @@
 time at which it was due, as an instant of CLOCK_REALTIME."""
 
 import os
-import pwd
 import select
 import socket
 import struct
 import time
 
+import servers
 import talks
 from idle import entry
 from programs import PYTHON, Start, free_port
@@ -328,13 +328,7 @@ def publications(row):
        play=publications)
 def subscriber(site):
     port = free_port()
-    path = site.write("mosquitto.conf", f"""
-listener {port} 127.0.0.1
-allow_anonymous true
-persistence false
-user {pwd.getpwuid(os.geteuid()).pw_name}
-""")
-    broker = Start(["/usr/sbin/mosquitto", "-c", path], talks.MQTTTalk(port))
+    broker = servers.mosquitto_at(site, port)
     start = Start(["/usr/bin/mosquitto_sub", "-h", "127.0.0.1", "-p", str(port), "-t", "idle"],
                   talks.StandardTalk(site.folder, None), listens=False, is_stdio=True,
                   before=[("its broker, mosquitto", "mosquitto", broker)])

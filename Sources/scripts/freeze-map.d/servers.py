@@ -60,7 +60,10 @@ def postgres(site):
 
 @program("mosquitto", "mosquitto", "/usr/sbin/mosquitto")
 def mosquitto(site):
-    port = free_port()
+    return mosquitto_at(site, free_port())
+
+
+def mosquitto_at(site, port):
     path = site.write("mosquitto.conf", f"""
 listener {port} 127.0.0.1
 allow_anonymous true
