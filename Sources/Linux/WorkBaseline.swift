@@ -8,7 +8,7 @@ package struct WorkBaseline {
     static let mostPorts = 1024
     /// A socket that was in no table is searched for again at each look of this number.
     static let missingInterval: UInt64 = 4
-    /// A program with ticks that has written less to its pipes and files was not at work for that.
+    /// Processes with ticks that have written less to their pipes and files were not at work for that.
     static let leastWritten: UInt64 = 4096
 
     struct Known {
@@ -194,10 +194,18 @@ package struct WorkBaseline {
         defer { (transfers, pipes) = (findings.transfers, findings.outsidePipes) }
         if let before = transfers {
             let hasCalled = !findings.outsidePipes.isEmpty && findings.transfers.calls != before.calls
-            let hasWritten = findings.transfers.written &- before.written >= Self.leastWritten
+            let hasWritten = written(findings, since: before) >= Self.leastWritten
             if hasCalled || hasWritten || !findings.outsidePipes.isSubset(of: pipes) { transferred = findings.began }
         }
         if let transferred { work.addTraffic(findings.began - transferred) }
+    }
+
+    /// What processes with ticks have written, or all until the ticks are learned. The waits of the others are exact: the autovacuum of
+    /// PostgreSQL writes each minute, for a timer that thaws it.
+    private func written(_ findings: WorkFindings, since before: Transfers) -> UInt64 {
+        let ticking = Set(waits.tickingThreads.compactMap { findings.processOf[$0] })
+        let counted = findings.transfers.written.filter { ticking.isEmpty || ticking.contains($0.key) }
+        return counted.reduce(0) { sum, process in sum &+ process.value &- (before.written[process.key] ?? 0) }
     }
 }
 

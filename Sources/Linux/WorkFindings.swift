@@ -13,7 +13,7 @@ package struct WorkFindings {
     var processOf: [Int: Int32] = [:]
     /// Pipes and FIFOs of which another program may have the other end.
     var outsidePipes: Set<UInt64> = []
-    /// Calls of read(2) and write(2), and bytes written, of all processes since their launch.
+    /// Calls of read(2) and write(2), bytes read and bytes written, of all processes since their launch.
     var transfers = Transfers()
     /// Of a frozen app.
     package var signalTimers: [SignalTimer] = []
@@ -90,10 +90,11 @@ enum FoundSocket {
     }
 }
 
-/// From /proc/PID/io. What goes through send(2) and recv(2) counts nowhere.
+/// From /proc/PID/io. What goes through send(2) and recv(2) counts nowhere. A process has what its children had that it has waited for.
 struct Transfers: Equatable {
     var calls: UInt64 = 0
-    var written: UInt64 = 0
+    /// By process.
+    var written: [Int32: UInt64] = [:]
     /// Bytes that read(2) and similar have returned.
     var received: UInt64 = 0
 }

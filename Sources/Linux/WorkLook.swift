@@ -193,7 +193,7 @@ package final class WorkLook {
     private func countTransfers(of pid: Int32) throws(SystemError) {
         guard let bytes = try proc.read("io", of: pid) else { return }
         findings.transfers.calls &+= (flatKeyed(bytes, "syscr:") ?? 0) &+ (flatKeyed(bytes, "syscw:") ?? 0)
-        findings.transfers.written &+= flatKeyed(bytes, "wchar:") ?? 0
+        findings.transfers.written[pid] = flatKeyed(bytes, "wchar:") ?? 0
         findings.transfers.received &+= flatKeyed(bytes, "rchar:") ?? 0
     }
 

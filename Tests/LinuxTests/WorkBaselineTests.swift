@@ -196,7 +196,7 @@ struct WorkBaselineTests {
             var baseline = WorkBaseline()
             return try looks.enumerated().map { index, look in
                 var findings = try makeFindings(at: 10 * index, threads: [tick(at: 10 * index)])
-                findings.transfers = Transfers(calls: look.calls, written: look.written)
+                findings.transfers = Transfers(calls: look.calls, written: [9: look.written])
                 findings.outsidePipes = look.pipes
                 return judge(&baseline, findings).traffic?.components.seconds
             }
@@ -206,6 +206,21 @@ struct WorkBaselineTests {
         #expect(try ages([(1, 1, []), (2, 1, []), (2, 4097, []), (2, 4098, [])]) == [0, nil, 0, 10])
         #expect(try ages([(1, 1, [5]), (2, 1, [5]), (3, 1, [5]), (3, 1, [5])]) == [0, nil, 0, 10])
         #expect(try ages([(1, 1, []), (1, 1, []), (1, 1, [5]), (1, 1, [5]), (1, 1, [])]) == [0, nil, 0, 10, 20])
+    }
+
+    @Test("what a process without ticks writes does not count: its waits are exact")
+    func writtenByOthers() throws {
+        for (writer, age) in [(9, 0), (10, nil)] as [(Int32, Int64?)] {
+            var baseline = WorkBaseline()
+            var ages: [Int64?] = []
+            for second in stride(from: 0, through: 90, by: 10) {
+                var findings = try makeFindings(at: second, processes: [9, 10], threads: [tick(at: second)])
+                findings.transfers.written = [9: 1, 10: 1]
+                if second == 90 { findings.transfers.written[writer] = 8192 }
+                ages.append(judge(&baseline, findings).traffic?.components.seconds)
+            }
+            #expect(ages.dropFirst(1).dropLast(1).allSatisfy { $0 == nil } && ages.last == age)
+        }
     }
 
     // MARK: Processes, freezes
