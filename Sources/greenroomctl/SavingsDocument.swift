@@ -47,14 +47,12 @@ struct SavingsDocument {
                 Cell(app.dryRun.processorTime.timeSpan), Cell(wakes(app.dryRun.wakes)),
             ]
         }
-        let missed = apps.filter { $0.dryRun.missedInputs > 0 }.map(\.id.name)
-        let warning =
-            missed.isEmpty
-            ? ""
-            : "Input came for \(missed.joined(separator: ", ")) that would not have woken \(missed.count == 1 ? "it" : "them"): "
-                + "consider Traffic=yes.\n"
+        let cut = apps.filter { $0.dryRun.missedInputs > 0 }.map { app in
+            "Input that would not have woken \(app.id.name) came in \(app.dryRun.missedInputs) of its \(app.dryRun.sleeps) sleeps, "
+                + "and would have waited: consider Traffic=yes.\n"
+        }
         return "\nWith Suspend=dry-run, in which nothing is frozen:\n"
-            + table.text(session.screen) + warning
+            + table.text(session.screen) + cut.joined()
     }
 
     private var summary: String {
