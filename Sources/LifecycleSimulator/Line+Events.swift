@@ -314,6 +314,7 @@ extension Line {
         if policy.startUpTime != .zero { add(", start-up ", policy.startUpTime) }
         if policy.suspension != .yes { add(", Suspend=\(policy.suspension.rawValue)") }
         if policy.isEssential { add(", Essential=yes") }
+        if let seat = policy.seat { add(", \(seat)") }
         if policy.exitsOnSuspend { add(", exits on suspend") }
         if policy.hidesSnapshot { add(", hides its snapshot") }
         if policy.waitsForRelease { add(", stays awake for locks") }

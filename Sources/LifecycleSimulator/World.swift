@@ -85,6 +85,8 @@ struct World {
     var suspensionRandom: Random
     /// `Suspend=` of some apps is `no` or `dry-run` (L58).
     let hasSuspensionSettings: Bool
+    /// A third of the apps are on another seat.
+    let hasSeats: Bool
     var memory: MemoryFeatures
     /// Peers of apps, and what apps do for them.
     var traffic: FakeTraffic
@@ -143,6 +145,7 @@ struct World {
         // A number that leaves the worlds of the saved seeds as they were.
         suspensionRandom = Random(seed: scenario.seed ^ 0x6472_7972_00ec)
         hasSuspensionSettings = suspensionRandom.chance(150)
+        hasSeats = scenario.seed % 5 == 0
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -184,6 +187,7 @@ struct World {
         limitProgress(of: index)
         limitMemory(of: index)
         if index < scenario.homeApps { apps[index].policy.role = .home }
+        if hasSeats, index % 3 == 2 { apps[index].policy.seat = "seat1" }
         addTraffic(to: index)
         limitProcessorUse(of: index)
         addSockets(to: index)

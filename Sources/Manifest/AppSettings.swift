@@ -71,6 +71,13 @@ extension AppManifest {
                 let name = try specifiers.expanded(text)
                 return isDisplayName(name) ? .some(name) : nil
             },
+            // sd_seat_can_graphical(3): the names of logind.
+            .value(
+                "App", "Seat", "the name of a seat, such as seat0: \"seat\" and letters, digits, _ or -", \.policy.seat
+            ) { text -> String?? in
+                guard isSeatName(text) else { return nil }
+                return .some(text == "seat0" ? nil : text)
+            },
             .value("App", "Role", "app, home or worker", \.policy.role) { AppPolicy.Role(rawValue: $0) },
             .value("App", "Relaunch", "no, on-failure or always", \.policy.relaunch) {
                 ["no": AppPolicy.Relaunch.no, "on-failure": .onFailure, "always": .always][$0]

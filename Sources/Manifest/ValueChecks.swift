@@ -61,6 +61,14 @@ func isDisplayName(_ text: String) -> Bool {
     (1...256).contains(text.utf8.count) && !text.unicodeScalars.contains(where: isControl)
 }
 
+/// What logind accepts (systemd: `seat_name_is_valid` in src/login/logind-seat.c).
+func isSeatName(_ text: String) -> Bool {
+    text.hasPrefix("seat") && (5...255).contains(text.utf8.count)
+        && text.unicodeScalars.allSatisfy {
+            $0.isASCII && ($0.properties.isAlphabetic || "0"..."9" ~= $0 || $0 == "_" || $0 == "-")
+        }
+}
+
 /// Parses a size in bytes or a percentage of the machine's memory.
 ///
 /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.

@@ -66,7 +66,8 @@ struct PropertyTests {
         // It does not say itself that it is ready.
         let daemon = try TestDaemon([
             "app": TestDaemon.manifest(
-                "", "[App]\nWindowAppID=org.example.App\n[Lifecycle]\nNotices=alert\nLaunchDeadlineSec=1min",
+                "",
+                "[App]\nSeat=seat1\nWindowAppID=org.example.App\n[Lifecycle]\nNotices=alert\nLaunchDeadlineSec=1min",
                 hangs: true)
         ])
         func check(_ visible: Bool, _ input: Bool, launch: String = "") throws {
@@ -76,6 +77,7 @@ struct PropertyTests {
         }
         #expect(try value("NoticeStyle", daemon).stringValue == "alert")
         #expect(try value("WindowAppID", daemon).stringValue == "org.example.App")
+        #expect(try value("Seat", daemon).stringValue == "seat1")
         try check(false, false)
         let launch = try daemon.begin("Launch", "app")
         try daemon.eventually("it is being launched") { try daemon.state("app") == "launching" }

@@ -40,7 +40,7 @@ private func app(_ manifest: AppManifest) -> [String] {
     for (key, value) in [
         ("PIDFile", manifest.pidFile), ("User", manifest.user), ("Group", manifest.group),
         ("WorkingDirectory", manifest.workingDirectory), ("SettingsFile", manifest.settingsFile),
-        ("WindowAppID", manifest.windowAppID),
+        ("WindowAppID", manifest.windowAppID), ("Seat", manifest.policy.seat),
     ] { lines += value.map { [line(key, doubled($0, "%"))] } ?? [] }
     lines += manifest.environmentFiles.map {
         line("EnvironmentFile", ($0.isOptional ? "-" : "") + doubled($0.path, "%"))

@@ -91,6 +91,11 @@ struct SettingTests {
         try expectRefused("Lifecycle", "Essential", "maybe")
         #expect(try accepted("App", "WindowAppID=org.example.Photos").windowAppID == "org.example.Photos")
         try expectRefused("App", "WindowAppID", String(repeating: "a", count: 257))
+        #expect(try accepted("App", "Seat=seat-left").policy.seat == "seat-left")
+        #expect(try accepted("App", "Seat=seat0").policy.seat == nil)
+        for name in ["seat", "left", "seat 1", "seat/1", "seat\u{e9}", "seat" + String(repeating: "1", count: 252)] {
+            try expectRefused("App", "Seat", name)
+        }
         #expect(try accepted("Lifecycle", "SceneRoles=panel external").sceneRoles == [.external, .panel])
         try expectRefused("Lifecycle", "SceneRoles", "window")
         #expect(try accepted("Lifecycle", "ExitsOnSuspend=yes").policy.exitsOnSuspend)

@@ -27,6 +27,7 @@ final class Announcer {
         var snapshotTime: UInt64 = 0
         var presentation: Presentation
         var windowAppID: String
+        var seat: String
     }
 
     private unowned let bus: ControlBus
@@ -227,7 +228,7 @@ extension Announcer.Properties {
             Property(name: "LaunchState", value: .string(launchState)),
             Property(name: "Orientation", value: .string(presentation.orientation)),
             Property(name: "NoticeStyle", value: .string(presentation.notices.rawValue)),
-            Property(name: "WindowAppID", value: .string(windowAppID)),
+            Property(name: "WindowAppID", value: .string(windowAppID)), Property(name: "Seat", value: .string(seat)),
             Property(name: "Scenes", value: scenes.variant),
             Property(name: "Tasks", value: tasks.variant),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
@@ -244,17 +245,18 @@ extension ControlService {
         let error = library.broken[id]
         let name = context.manifests[id]?.name ?? id.name
         let window = context.manifests[id]?.value.windowAppID ?? id.name
+        let seat = context.manifests[id]?.value.policy.seat ?? "seat0"
         guard let view = view(of: id) else {
             guard hasObject(id) else { return nil }
             return Announcer.Properties(
                 name: name, state: .notRunning, pid: 0, isForeground: false, lastReceipt: 0, loadError: error,
-                presentation: presentation(of: id, nil), windowAppID: window)
+                presentation: presentation(of: id, nil), windowAppID: window, seat: seat)
         }
         return Announcer.Properties(
             name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
             scenes: scenes(id, view), tasks: tasks(view),
             lastReceipt: view.lastReceipt ?? 0, loadError: error, snapshotTime: snapshotTime(of: id, view),
-            presentation: presentation(of: id, view.state.sceneState), windowAppID: window)
+            presentation: presentation(of: id, view.state.sceneState), windowAppID: window, seat: seat)
     }
 
     /// How many tasks the property `Tasks` has.

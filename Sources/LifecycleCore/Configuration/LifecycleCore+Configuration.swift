@@ -11,6 +11,7 @@ extension LifecycleCore {
             policyChanged(index, before, now)
             followTimers(index)
             if before.role != .worker, policy.role == .worker { becameWorker(index, now) }
+            if before.seat != policy.seat { evictOverLimit(now) }
             return reconsiderReturn(index)
         }
         var app = App(id: id, policy: policy, since: now, launches: launches)
@@ -95,17 +96,19 @@ extension LifecycleCore {
     }
 
     /// `LaunchAtStart=`, in the order in which the manifests were read; the apps that stay in the foreground first. Of more
-    /// apps than there are foreground slots, the last ones get them, as if they had been activated one after the other. The home
-    /// app comes to the foreground if no other app does.
+    /// apps than a seat has foreground slots, the last ones get them, as if they had been activated one after the other. The home
+    /// app comes to the foreground if no other app of its seat does.
     mutating func started(_ now: Instant) {
         guard shutdown == nil else { return }
         let starting = apps.indices.filter { index in
             !apps[index].isRemoved && apps[index].policy.launchAtStart != nil && apps[index].phase == .notRunning
                 && apps[index].queuedLaunch == nil
         }
-        var shown = starting.filter { apps[$0].policy.startState == .foreground && $0 != home }
-            .suffix(foregroundLimit)
-        if shown.isEmpty, let home, starting.contains(home) { shown = [home] }
+        let candidates = starting.filter { apps[$0].policy.startState == .foreground && $0 != home }
+        var shown = candidates.indices.filter { position in
+            candidates[position...].count { areOnOneSeat($0, candidates[position]) } <= foregroundLimit
+        }.map { candidates[$0] }
+        if let home, starting.contains(home), !shown.contains(where: { areOnOneSeat($0, home) }) { shown.append(home) }
         for index in shown { launchAtStart(index, .foreground, now) }
         let others = Set(starting).subtracting(shown)
         for index in starting where others.contains(index) { launchAtStart(index, .background, now) }

@@ -187,6 +187,8 @@ package struct AppPolicy: Hashable, Sendable {
 
     /// L37: whether what it has is pushed out to swap after it was suspended.
     package var reclaim = Reclaim.automatic
+    /// L12: the seat whose foreground slots it uses, as logind names it (`Seat=`); `nil`: `seat0`.
+    package var seat: String?
     /// L38: -1000 … 1000, lower goes first.
     package var jetsamPriority = 0
     /// Soft limit while it runs, in bytes: over it, first in L38's order.

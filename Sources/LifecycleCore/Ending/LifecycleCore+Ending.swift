@@ -289,7 +289,7 @@ extension LifecycleCore {
 
     private mutating func scheduleRelaunch(_ index: AppIndex, _ state: LaunchState, _ now: Instant) {
         // A relaunch into the foreground continues what a user asked for (L53).
-        let isFree = state == .foreground && isSlotFree && !absence.isAway
+        let isFree = state == .foreground && isSlotFree(index) && !absence.isAway
         let available = isFree ? now : unrequestedTimeAvailable(index, now) ?? now
         let at = max(now, apps[index].postponedUntil ?? now, available)
         let id = apps[index].id
@@ -313,7 +313,7 @@ extension LifecycleCore {
     /// Launches an app that is to run again, or postpones that until it has background time for it (L53).
     mutating func relaunch(_ index: AppIndex, into planned: LaunchState, _ now: Instant) {
         let wanted = apps[index].policy.reached(from: planned)
-        let state: LaunchState = wanted == .foreground && isSlotFree ? .foreground : .background
+        let state: LaunchState = wanted == .foreground && isSlotFree(index) ? .foreground : .background
         // While the user is away, an app in the foreground is in the background (L15).
         if state == .background || absence.isAway, let available = unrequestedTimeAvailable(index, now) {
             apps[index].life = .notRunning(NotRunning(relaunch: .init(at: available, state: wanted)))

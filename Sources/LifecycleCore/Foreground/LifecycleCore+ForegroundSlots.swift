@@ -27,7 +27,7 @@ extension LifecycleCore {
         leaveForegroundSlot(index, scene)
         foregroundSlots.append(ForegroundSlot(app: index, scene: scene, role: role))
         setDeferred(index, absence.isSleeping || absence.isLocked && !wasRequested)
-        returns.isHomeWanted = true
+        if home.map({ areOnOneSeat($0, index) }) ?? true { returns.isHomeWanted = true }
         evictOverLimit(now)
     }
 
@@ -44,20 +44,37 @@ extension LifecycleCore {
         foregroundSlots.removeAll { $0.app == index && $0.scene == scene }
     }
 
-    /// Windows have `foregroundLimit` slots. Each other role has one.
+    /// On each seat windows have `foregroundLimit` slots. Each other role has one.
     func limit(_ role: SceneRole) -> Int { role == .window ? foregroundLimit : 1 }
 
-    /// Whether one more app can be in the foreground without displacing another.
-    var isSlotFree: Bool { foregroundSlots.count { $0.role == .window } < foregroundLimit }
+    /// Whether one more app of this app's seat can be in the foreground without displacing another.
+    func isSlotFree(_ index: AppIndex) -> Bool {
+        slotCount(apps[index].policy.seat, .window) < foregroundLimit
+    }
+
+    func areOnOneSeat(_ one: AppIndex, _ other: AppIndex) -> Bool { apps[one].policy.seat == apps[other].policy.seat }
 
     mutating func evictOverLimit(_ now: Instant) {
-        for role in SceneRole.allCases {
-            while foregroundSlots.count(where: { $0.role == role }) > limit(role),
-                let first = foregroundSlots.firstIndex(where: { $0.role == role })
-            {
-                displace(foregroundSlots.remove(at: first), .displaced, now)
+        var seats: [String?] = []
+        for slot in foregroundSlots where !seats.contains(apps[slot.app].policy.seat) {
+            seats.append(apps[slot.app].policy.seat)
+        }
+        for seat in seats {
+            for role in SceneRole.allCases {
+                while slotCount(seat, role) > limit(role),
+                    let first = foregroundSlots.firstIndex(where: {
+                        $0.role == role && apps[$0.app].policy.seat == seat
+                    })
+                {
+                    displace(foregroundSlots.remove(at: first), .displaced, now)
+                }
             }
         }
+    }
+
+    /// How many slots are taken.
+    func slotCount(_ seat: String?, _ role: SceneRole) -> Int {
+        foregroundSlots.count { $0.role == role && apps[$0.app].policy.seat == seat }
     }
 
     /// A scene has lost its slot. The app leaves the foreground with the last one.

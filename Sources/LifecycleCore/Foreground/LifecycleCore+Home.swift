@@ -1,4 +1,4 @@
-/// The home app (`Role=home`): the app that comes to the foreground when no other app is there (L49).
+/// The home app (`Role=home`): the app that comes to the foreground when no other app of its seat is there (L49).
 extension LifecycleCore {
     /// Which app is the home app. Of several, the first one by its ID. Called when a manifest was read or removed.
     mutating func updateHome(_ index: AppIndex) {
@@ -25,7 +25,9 @@ extension LifecycleCore {
 
     /// A user sent the app away. If no other app is in the foreground, the home app stays away until one was there.
     mutating func sentAway(_ index: AppIndex) {
-        guard index == home, foregroundSlots.allSatisfy({ $0.app == index }) else { return }
+        guard index == home, foregroundSlots.allSatisfy({ $0.app == index || !areOnOneSeat($0.app, index) }) else {
+            return
+        }
         returns.isHomeWanted = false
     }
 
@@ -33,13 +35,14 @@ extension LifecycleCore {
     /// running, it is launched when it is needed.
     func isUnneededHome(_ index: AppIndex, _ relaunch: NotRunning.Relaunch) -> Bool {
         let policy = apps[index].policy
-        return index == home && relaunch.state == .foreground && !isSlotFree
+        return index == home && relaunch.state == .foreground && !isSlotFree(index)
             && policy.relaunch != .always && policy.launchAtStart == nil
     }
 
-    /// No app is in the foreground, or on the way there: the home app is next. Called when the event is carried out.
+    /// No app of its seat is in the foreground, or on the way there: the home app is next. Called when the event is carried out.
     mutating func bringHome(_ now: Instant) {
-        guard let home, returns.isHomeWanted, foregroundSlots.isEmpty, !isShuttingDown, !absence.isAway else { return }
+        guard let home, returns.isHomeWanted, !isShuttingDown, !absence.isAway else { return }
+        if foregroundSlots.contains(where: { areOnOneSeat($0.app, home) }) { return }
         switch apps[home].phase {
         case .notRunning: launchHome(home, now)
         case .launching, .enteringBackground, .waking:

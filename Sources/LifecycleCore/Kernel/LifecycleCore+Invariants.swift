@@ -140,9 +140,11 @@ extension LifecycleCore {
         invariant(
             0 <= visibleCount && visibleCount <= awakeCount && awakeCount <= runningCount,
             "the counts of apps are wrong")
-        invariant(
-            foregroundSlots.count < foregroundLimit + SceneRole.allCases.count,
-            "more apps are in the foreground than may")
+        if let last = foregroundSlots.last {
+            invariant(
+                slotCount(apps[last.app].policy.seat, last.role) <= limit(last.role),
+                "more apps are in the foreground of a seat than may")
+        }
     }
 
     // MARK: All apps
@@ -160,12 +162,10 @@ extension LifecycleCore {
             invariant(runs[run.number] == index, "an app is not found by its run", index)
         }
         invariant(counted == (runningCount, awakeCount, visibleCount), "the counts of apps are not up to date")
-        for role in SceneRole.allCases {
-            invariant(
-                foregroundSlots.count { $0.role == role } <= limit(role),
-                "too many scenes of a role are in the foreground")
-        }
         for slot in foregroundSlots {
+            invariant(
+                slotCount(apps[slot.app].policy.seat, slot.role) <= limit(slot.role),
+                "too many scenes of a role are in the foreground of a seat")
             invariant(!apps[slot.app].isRemoved, "an app that was removed has a foreground slot")
             let isOfScene = listedScenes(slot.app).contains { $0.id == slot.scene && !$0.isClosed }
             invariant(isOfScene, "a foreground slot has no scene", slot.app)

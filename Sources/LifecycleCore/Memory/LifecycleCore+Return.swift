@@ -186,7 +186,7 @@ extension LifecycleCore {
                 reportWait(index, wait)
                 continue
             }
-            guard !awaitsSlot, mayLaunchNow(wait.state) else {
+            guard !awaitsSlot, mayLaunchNow(index, wait.state) else {
                 awaitsSlot = true
                 continue
             }
@@ -198,8 +198,8 @@ extension LifecycleCore {
     }
 
     /// An app that comes back into the background needs a slot at once: the space may be gone once it is its turn (L52).
-    private func mayLaunchNow(_ state: LaunchState) -> Bool {
-        if state == .foreground, isSlotFree { return true }
+    private func mayLaunchNow(_ index: AppIndex, _ state: LaunchState) -> Bool {
+        if state == .foreground, isSlotFree(index) { return true }
         return hasLaunchSlot && launchQueue.count == 0
     }
 

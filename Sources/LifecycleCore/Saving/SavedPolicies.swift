@@ -78,6 +78,7 @@ extension AppPolicy: SavedRecord {
         try coder.flag(140, &waitsForRelease)
         try coder.flag(150, &forbidsBackgroundGPU)
         try coder.flag(170, &isEssential)
+        try coder.optional(180, &seat)
         // Only what is not the default is saved. A time and `infinity` have a field each: zero is a setting, too.
         var time = taskProgressTime == .seconds(30) ? nil : taskProgressTime
         var isUnlimited = taskProgressTime == nil

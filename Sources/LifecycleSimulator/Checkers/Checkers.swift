@@ -124,7 +124,7 @@ struct Checkers {
         notifications.record(effect, of: app, model, &findings)
         absences.record(effect, of: app, model, &findings)
         relaunches.record(effect, of: app, in: event, model, at: now)
-        homes.record(effect, of: app)
+        homes.record(effect, of: app, model)
         jetsam.record(effect, of: app, in: event, model, at: now, &findings)
         traffic.record(effect, of: app)
         idleness.record(effect, of: app, in: event, model, world, at: now, &findings)

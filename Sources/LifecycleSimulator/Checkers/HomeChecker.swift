@@ -1,6 +1,6 @@
 import LifecycleCore
 
-/// Checks that the home app is in the foreground, or on the way there, if no other app is (L49).
+/// Checks that the home app is in the foreground, or on the way there, if no other app of its seat is (L49).
 struct HomeChecker {
     private var isLocked = false
     private var isSleeping = false
@@ -28,17 +28,24 @@ struct HomeChecker {
         }
     }
 
-    mutating func record(_ effect: Effect, of app: Int?) {
+    mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel) {
         switch effect {
         case .spawn(_, _, let launch):
             guard launch.state == .foreground else { return }
-            isWanted = true
-            if let app { isEndAsked[app] = false }
-        case .report(.stateChanged(_, _, .active, _)):
-            isWanted = true
-            if let app { isEndAsked[app] = false }
+            appeared(app, model)
+        case .report(.stateChanged(_, _, .active, _)): appeared(app, model)
         default: break
         }
+    }
+
+    private mutating func appeared(_ app: Int?, _ model: CoreModel) {
+        guard let app else { return }
+        isEndAsked[app] = false
+        if Self.home(model).map({ Self.areOnOneSeat($0, app, model) }) ?? true { isWanted = true }
+    }
+
+    private static func areOnOneSeat(_ one: Int, _ other: Int, _ model: CoreModel) -> Bool {
+        model.apps[one].policy.seat == model.apps[other].policy.seat
     }
 
     /// The first one by its ID.
@@ -53,9 +60,11 @@ struct HomeChecker {
         guard isWanted, !isLocked, !isSleeping, !model.isShuttingDown, let home = Self.home(model) else { return }
         let instant = Instant(now)
         guard let view = core.view(of: model.apps[home].id, at: instant), !view.isForeground else { return }
-        let isEmpty = model.apps.allSatisfy { app in
+        let isEmpty = model.apps.indices.allSatisfy { index in
+            let app = model.apps[index]
             // An app that ends and is launched into the foreground again has its slot meanwhile.
-            app.phase == .unknown || core.view(of: app.id, at: instant)?.isForeground != true
+            return !Self.areOnOneSeat(index, home, model) || app.phase == .unknown
+                || core.view(of: app.id, at: instant)?.isForeground != true
         }
         guard isEmpty else { return }
         switch model.apps[home].phase {

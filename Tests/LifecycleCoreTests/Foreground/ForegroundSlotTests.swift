@@ -44,6 +44,22 @@ struct ForegroundSlotTests {
         #expect(harness.state("music") == .active)
     }
 
+    @Test("each seat has its own slots, and an app whose seat is another one takes one there (L12)")
+    func seats() {
+        let harness = Harness("photos", "mail", "movie")
+        harness.register("movie") { $0.seat = "seat1" }
+        for app in ["photos", "movie"] { harness.launch(app) }
+        #expect(harness.state("photos") == .active)
+        harness.launch("mail")
+        #expect(harness.state("photos") == .background)
+        #expect(harness.state("movie") == .active)
+        harness.register("mail") { $0.seat = "seat1" }
+        #expect(harness.state("movie") == .background)
+        #expect(harness.state("mail") == .active)
+        harness.launch("photos")
+        #expect(harness.state("mail") == .active)
+    }
+
     @Test("a lowered limit immediately displaces the apps that were activated longest ago (L12)")
     func loweredLimit() {
         let harness = Harness("photos", "mail", "music")

@@ -135,6 +135,16 @@ struct HomeTests {
         #expect(harness.state("home") == .active)
     }
 
+    @Test("the home app comes when no app of its seat is in the foreground (L12, L49)")
+    func otherSeat() {
+        let harness = harness("photos", "movie")
+        harness.register("movie") { $0.seat = "seat1" }
+        harness.launch("movie")
+        harness.terminate("photos")
+        #expect(harness.state("home") == .active)
+        #expect(harness.state("movie") == .active)
+    }
+
     @Test("while the screen is locked the home app waits (L15, L49)")
     func locked() {
         let harness = harness("photos")

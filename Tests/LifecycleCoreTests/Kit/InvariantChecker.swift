@@ -30,6 +30,7 @@ struct InvariantChecker {
     /// The modes that apps assert.
     private var modes: [AppID: BackgroundModes] = [:]
     private var workers: Set<AppID> = []
+    private var seats: [AppID: String] = [:]
     /// The run of which memory is being pushed out: one at a time, and frozen.
     private var reclaiming: RunID?
     /// Apps for which the daemon holds sockets, and those whose sockets it watches.
@@ -66,6 +67,7 @@ struct InvariantChecker {
         if case .unregistered(let app) = event { holders.remove(app) }
         if case .registered(let app, let policy, _) = event {
             if policy.role == .worker { workers.insert(app) } else { workers.remove(app) }
+            seats[app] = policy.seat
             if policy.holdsSockets { holders.insert(app) } else { holders.remove(app) }
         }
         if case .run(let run, .inputArrived) = event { runs[run]?.hasInput = true }
@@ -298,7 +300,7 @@ struct InvariantChecker {
     }
 
     private mutating func check(_ event: Event, _ core: LifecycleCore, _ manager: ManagerPolicy, at now: Instant) {
-        var foreground = 0
+        var foreground: [String: Int] = [:]
         var areAllSuspended = true
         for app in core.appIDs {
             let state = core.state(of: app)!
@@ -308,7 +310,7 @@ struct InvariantChecker {
             if state != .suspended { areAllSuspended = false }
             if state == .active || state == .inactive {
                 let scenes = core.view(of: app, at: now)?.ownScenes ?? []
-                foreground +=
+                foreground[seats[app] ?? "seat0", default: 0] +=
                     scenes.isEmpty ? 1 : scenes.count { $0.role == .window && $0.state >= .foregroundInactive }
                 if workers.contains(app) { fail("the worker \(app) is in the foreground") }
             }
@@ -318,7 +320,9 @@ struct InvariantChecker {
             }
         }
         checkSockets(core)
-        if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) windows are in the foreground") }
+        for (seat, count) in foreground where count > max(1, manager.foregroundLimit) {
+            fail("\(count) windows are in the foreground of \(seat)")
+        }
         let hasInput = current.values.contains { runs[$0]?.hasInput == true }
         if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline,
             !isHalfUsed || next - now > .milliseconds(25), !hasSwap || next - now > .seconds(10),
