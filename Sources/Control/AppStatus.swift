@@ -107,6 +107,8 @@ package struct AppStatus: Record {
     package var template: String?
     /// Whether the app is an instance without a file of its own, which a request has created. Absent where it is not.
     package var isTransient: Bool?
+    /// The process that started the command of `greenroomctl run` (L54); absent for other apps.
+    package var client: ClientStatus?
     /// Whether one of these files, or the list of them, has changed since. Absent where it has not.
     package var needsReload: Bool?
 
@@ -141,6 +143,7 @@ package struct AppStatus: Record {
         .list("files", \.files), .optional("readOnlyProgram", \.readOnlyProgram),
         .optional("programDigest", \.programDigest),
         .optional("template", \.template), .optional("transient", \.isTransient),
+        .optional("client", \.client),
         .optional("needsReload", \.needsReload),
     ]
 }
@@ -177,6 +180,34 @@ package struct SceneStatus: Record {
         .optional("orientation", \.orientation), .required("noticeStyle", \.noticeStyle),
         .optional("snapshotTime", \.snapshotTime),
     ]
+}
+
+/// The process that started a command of `greenroomctl run`, as it was then: it may have ended since (L54).
+package struct ClientStatus: Record, Hashable {
+    package var pid: Int32?
+    /// `comm`.
+    package var name = ""
+    /// The name of its program's file, without the folder. Absent where the daemon could not read it.
+    package var program: String?
+
+    package init() {}
+
+    package init(pid: Int32, name: String, program: String?) {
+        self.pid = pid
+        self.name = name
+        self.program = program
+    }
+
+    package static let fields: [RecordField<ClientStatus>] = [
+        .process("pid", \.pid), .required("name", \.name), .optional("program", \.program),
+    ]
+
+    /// `claude (node)`. The kernel cuts `comm` after 15 bytes, and the name of a program often has its version, so a program whose name
+    /// begins with it stands alone: `python3.11`.
+    package var label: String {
+        guard let program, !program.isEmpty else { return name }
+        return program.hasPrefix(name) ? program : "\(name) (\(program))"
+    }
 }
 
 /// A socket that the daemon holds for an app (L29).

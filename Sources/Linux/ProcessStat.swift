@@ -87,6 +87,15 @@ extension ProcFS {
         return EndStatus(waitStatus: status)
     }
 
+    /// The name of the file that a process executes, without its folder; `nil`: it has ended, or this process may not look into it.
+    package func programName(of pid: Int32) -> String? {
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let length = readlink("\(root)/\(pid)/exe", &target, target.count)
+        guard length > 0 else { return nil }
+        let name = target[..<length].split(separator: CChar(bitPattern: UInt8(ascii: "/"))).last ?? []
+        return String(decoding: name.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     /// The same permission is needed to read which program it executes. A zombie executes none.
     private func mayLook(intoZombie pid: Int32) -> Bool {
         var target: CChar = 0

@@ -260,6 +260,7 @@ enum Help {
           --state STATE           Show only apps in this state; STATE may be a list with commas
           --sort KEY              Sort by name (default), state, memory or since: the largest and the latest first
           --scenes                List the scenes of apps instead: app, scene, role, state and age of the snapshot
+          --clients               List what has started commands of 'greenroomctl run' instead, with the sums of each
           --full                  Cut, wrap and leave out nothing for the width of the terminal
 
         APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,

@@ -121,6 +121,8 @@ package struct Invocation: Equatable, Sendable {
                 "\(verb.rawValue): unexpected option '\(written[option] ?? option.long)'; it is for \(list)\(verbs.last ?? "")"
         }
         if has(.user), has(.system) { return "--user and --system are mutually exclusive" }
+        if has(.scenes), has(.clients) { return "--scenes and --clients are mutually exclusive" }
+        if has(.clients), has(.sort) { return "--clients cannot be sorted; the client with the most memory is first" }
         if operands.count < verb.operands.lowerBound { return "\(verb.rawValue): missing argument \(missing)" }
         if operands.count > verb.operands.upperBound {
             return "\(verb.rawValue): unexpected argument '\(escaped(operands[verb.operands.upperBound]))'"

@@ -13,9 +13,11 @@ extension Session {
         let found = ListSelection(invocation.options).selected(named)
         // Without a match a table of all apps would say how to add the first one.
         let isEmpty = found.isEmpty && !all.isEmpty
-        let makeTable = invocation.has(.scenes) ? sceneTable : table
+        let hasClients = invocation.has(.clients)
+        let makeTable = hasClients ? clientTable : invocation.has(.scenes) ? sceneTable : table
         try wantsJSON
-            ? show(found.json) : show(isEmpty ? "" : all.isEmpty ? noApps(client) : makeTable(found))
+            ? show(hasClients ? clientsJSON(found) : found.json)
+            : show(isEmpty ? "" : all.isEmpty ? noApps(client) : makeTable(found))
         for word in apps where !all.contains(where: { isMatch($0.id, word) }) { reportUnmatched(word) }
         if found.isEmpty, !named.isEmpty, screen.isTerminal, !wantsJSON {
             try write("No app is in this state: \(escaped(invocation.options[.state] ?? "")).\n", to: STDERR_FILENO)

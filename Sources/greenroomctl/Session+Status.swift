@@ -11,6 +11,7 @@ extension Session {
         sheet.add("Error", app.error, .red)
         sheet.add("Manifest", app.files.map { escaped($0) })
         sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient(app) : "") })
+        sheet.add("Client", app.client.map { escaped($0.label) + ($0.pid.map { " (\($0))" } ?? "") })
         sheet.add("Program", app.programProtection)
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })

@@ -223,7 +223,7 @@ package enum Option: String, CaseIterable, Sendable {
     case jetsamOrder = "jetsam-order"
     case name, quiet, keep, `protocol`
     case keepChildren = "keep-children"
-    case scene, scenes
+    case scene, scenes, clients
     case output
     case junit, client, rounds, only
 
@@ -241,7 +241,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
             .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
             .urlScheme, .state, .sort, .full, .interval, .batch, .count, .svg, .html, .perfetto, .file, .jetsamOrder,
-            .name, .quiet, .keep, .keepChildren, .protocol, .scene, .scenes, .junit, .client, .rounds, .only:
+            .name, .quiet, .keep, .keepChildren, .protocol, .scene, .scenes, .clients, .junit, .client, .rounds, .only:
             nil
         }
     }
@@ -269,7 +269,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .scene: "ID"
         case .protocol: "NAME"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .keep, .keepChildren, .scenes:
+            .noBlock, .now, .full, .batch, .svg, .html, .perfetto, .quiet, .keep, .keepChildren, .scenes, .clients:
             nil
         }
     }
@@ -305,7 +305,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .after, .result, .answer: [.app]
         case .timeout: [.app, .certify]
         case .urlScheme: [.initialize]
-        case .state, .full, .scenes: [.list]
+        case .state, .full, .scenes, .clients: [.list]
         case .scene: [.activate, .background, .close, .snapshot]
         case .sort: [.list, .top]
         case .interval, .batch, .count: [.top]

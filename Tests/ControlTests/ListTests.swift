@@ -106,6 +106,61 @@ struct ListTests {
         #expect(try order("since") == ["z", "photos", Self.long, "org.example.Mail", "a"])
     }
 
+    private static func command(
+        _ id: String, of client: ClientStatus, _ state: String, _ sizes: (UInt64, UInt64, UInt64)?
+    ) -> AppStatus {
+        Records.make(AppStatus()) {
+            ($0.id, $0.name, $0.state, $0.client) = ("run@" + id, id, state, client)
+            $0.memoryBytes = sizes.map { $0.0 << 20 } ?? 1 << 20
+            ($0.residentBytes, $0.swappedBytes) = (sizes.map { $0.1 << 20 }, sizes.map { $0.2 << 20 })
+        }
+    }
+
+    @Test("--clients: a line for each process that has started commands, the one with the most memory first (L54)")
+    func clients() throws {
+        let claude = ClientStatus(pid: 41, name: "claude", program: "node")
+        let other = ClientStatus(pid: 42, name: "claude", program: "node")
+        let python = ClientStatus(pid: 43, name: "python3", program: "python3.11")
+        let hostile = ClientStatus(pid: 44, name: "a\u{1B}[2J", program: nil)
+        let daemon = try daemon([
+            Self.command("a", of: claude, "suspended", (30, 10, 20)),
+            Self.command("b", of: python, "background", (50, 50, 0)),
+            Self.command("c", of: claude, "background", (40, 39, 1)), Self.command("d", of: other, "suspended", nil),
+            Self.command("e", of: hostile, "background", (2, 2, 0)), Records.photos,
+        ])
+        #expect(
+            try daemon.run("list", "--clients").output.split(separator: "\n").map {
+                $0.split(separator: " ").joined(separator: " ")
+            } == [
+                "claude (node) 41 2 1 70.0M 49.0M 21.0M", "python3.11 43 1 0 50.0M 50.0M 0B",
+                "a\\x1b[2J 44 1 0 2.0M 2.0M 0B", "claude (node) 42 1 1 1.0M - -",
+            ])
+        let screen = try daemon.run("list", "--clients", environment: ["TERM=dumb", "COLUMNS=80"], terminal: true)
+        let lines = screen.output.split(whereSeparator: \.isNewline)
+        #expect(lines.first == "CLIENT         PID  COMMANDS  SUSPENDED  MEMORY  RESIDENT  SWAPPED")
+        #expect(lines.last == "5 commands of 4 clients, 2 suspended.")
+        let json = try JSONValue.parse(daemon.run("list", "--clients", "--json", "--state=suspended").output).arrayValue
+        #expect(json?.count == 2)
+        let first = try #require(json?.first)
+        #expect(try ClientStatus(json: first["client"] ?? .null) == claude)
+        #expect(first["apps"]?.arrayValue?.map(\.stringValue) == ["run@a"])
+        #expect(first["memoryBytes"]?.integerValue == 30 << 20 && first["swappedBytes"]?.integerValue == 20 << 20)
+        #expect(try daemon.run("list", "--clients", "photos").output == "")
+        daemon.answer("Status", Self.command("a", of: claude, "suspended", nil))
+        #expect(try daemon.run("status", "run@a").output.contains("\n     Client: claude (node) (41)\n"))
+        let wrong = [
+            ("--scenes", "--scenes and --clients are mutually exclusive"),
+            ("--sort=name", "--clients cannot be sorted"),
+        ]
+        for (option, sentence) in wrong {
+            guard case .wrong(let found) = Invocation.parse(["list", "--clients", option]) else {
+                Issue.record("\(option) was accepted")
+                continue
+            }
+            #expect(found.hasPrefix(sentence), "\(found)")
+        }
+    }
+
     @Test(
         "an unknown state or key is a usage error that names the known ones",
         arguments: [

@@ -19,6 +19,7 @@ struct RecordTests {
         #expect(try survives(Records.ended))
         #expect(try survives(Records.simulated("critical", victim: "mail")))
         #expect(try survives([Records.heldWorker, Records.unloadedWorker]))
+        #expect(try survives(ClientStatus(pid: 7, name: "claude", program: "node")))
         #expect(try survives(Records.make(LaunchOptions()) { $0.url = "x:y" }))
         #expect(try survives(Records.make(LaunchOptions()) { $0.environment = ["A=1", "B="] }))
         #expect(try survives(Records.make(ReloadResult()) { $0.errors = ["a", "b"] }))
@@ -50,7 +51,8 @@ struct RecordTests {
     @Test("a key has one D-Bus type in all records, except for the two kinds of ID")
     func oneTypeAKey() {
         let records = [
-            Self.types(AppStatus.self), Self.types(SocketStatus.self), Self.types(TaskStatus.self),
+            Self.types(AppStatus.self), Self.types(ClientStatus.self), Self.types(SocketStatus.self),
+            Self.types(TaskStatus.self),
             Self.types(WakeStatus.self),
             Self.types(ThrottleStatus.self), Self.types(AwakeStatus.self), Self.types(InputStatus.self),
             Self.types(WatchStatus.self), Self.types(UnwatchedStatus.self), Self.types(DeferredWakeStatus.self),

@@ -26,6 +26,9 @@ struct RunRecordTests {
                     process: 1234, thread: 1235,
                     wait: Wait(call: 23, arguments: [5, 0, 0, 0, .max, 7], due: .seconds(100)))
             ])
+        record.relay = RelayRecord(
+            pid: 77, startTime: 88, hasTerminal: true, client: RunClientRecord(pid: 76, name: "claude", program: "node")
+        )
         record.notices = NoticeQueue(
             waiting: [.willResignActive(.background), .memoryWarning(.critical), .willTerminate], isSending: true,
             lastEffect: EffectID(event: 1 << 40, index: 3))
@@ -40,6 +43,7 @@ struct RunRecordTests {
         #expect(read.notices == record.notices && read.statusText == record.statusText && read.owner == record.owner)
         #expect(read.hook == record.hook && read.hook?.position == 2)
         #expect(read.outputStart == 1 << 40 && read.rests == record.rests && read.rests?.all.count == 1)
+        #expect(read.relay == record.relay && read.relay?.client?.program == "node")
         let empty = RunRecord(app: record.app)
         let readEmpty = try RunRecord(reading: empty.bytes)
         #expect(readEmpty.pid == nil && readEmpty.owner == nil && readEmpty.errno == nil)

@@ -50,6 +50,7 @@ struct RunRecoveryTests {
         try second.eventually("the orphan has ended") { try second.listed() == ["run@kept"] }
         #expect(!second.isPopulated(command: "run@orphan"))
         #expect(try second.pid("run@kept") == pid)
+        #expect(try second.status("run@kept")["client"]?["pid"]?.integerValue == Int64(getpid()))
         try second.waitUntil("run@kept", is: "suspended")
         try kept.exchange("with the next daemon")
         // The relay has found it: once more it notices the end of the daemon.

@@ -168,6 +168,41 @@ struct RunTests {
         }
     }
 
+    @Test(
+        "status names the process that started a command, and list --clients what each has (L54)",
+        .enabled(if: TrafficStage.hasPython, "needs python3"))
+    func clients() throws {
+        let daemon = try TestDaemon()
+        // Its name is its own choice.
+        let program = "import ctypes\nctypes.CDLL(None).prctl(15, b'an agent\\x1b[2J')\n" + Self.client
+        try replaceFile(at: daemon.root + "/client.py", with: Array(program.utf8))
+        let server = ["sh", "-c", "echo ready; exec sleep 1000"]
+        let client = try RunClient(
+            daemon, server, options: RunClient.soon + ["--name", "server"],
+            by: [TrafficStage.python, daemon.root + "/client.py"])
+        _ = try client.line()
+        let own = try RunClient(daemon, server, options: RunClient.soon + ["--name", "own"])
+        _ = try own.line()
+        for name in ["server", "own"] { try daemon.waitUntil("run@\(name)", is: "suspended") }
+        let status = try #require(try daemon.status("run@server")["client"])
+        #expect(status["pid"]?.integerValue == Int64(client.process.pid))
+        #expect(status["name"]?.stringValue == "an agent\u{fffd}[2J")
+        #expect(status["program"]?.stringValue?.hasPrefix("python3") == true)
+        let path = daemon.root + "/list"
+        let list = try startProcess(
+            SpawnRequest(
+                executable: TestDaemon.binaries + "/greenroomctl",
+                arguments: ["--runtime", daemon.runtime, "list", "--clients", "--json"], environment: [],
+                standardOutput: SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600))))
+        waitForReadable([list.process.descriptor])
+        _ = try list.process.reap()
+        let groups = try JSONValue.parse(Array(TestDaemon.text(of: path).utf8)).arrayValue ?? []
+        func group(of pid: Int32) -> JSONValue? { groups.first { $0["client"]?["pid"]?.integerValue == Int64(pid) } }
+        #expect(groups.count == 2)
+        #expect(group(of: client.process.pid)?["apps"]?.arrayValue?.map(\.stringValue) == ["run@server"])
+        #expect(group(of: getpid())?["suspended"]?.integerValue == 1)
+    }
+
     @Test("SIGTERM to what the caller has started reaches the command, also while it sleeps (L54)")
     func signals() throws {
         let daemon = try TestDaemon()

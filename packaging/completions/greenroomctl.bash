@@ -101,7 +101,7 @@ _greenroomctl() {
         words='--json --system --user --runtime --help'
         case $verb in
         '') words+=' --version' ;;
-        list) words+=' --state --sort --scenes --full' ;;
+        list) words+=' --state --sort --scenes --clients --full' ;;
         launch) words+=' --background --reason --url --setenv --no-block' ;;
         activate | background | close) words+=' --scene --no-block' ;;
         resume | cancel-task | push | send | open) words+=' --no-block' ;;

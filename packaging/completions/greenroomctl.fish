@@ -115,6 +115,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate background' -l scene -x -d 'Move this scene alone'
 complete -c greenroomctl -n '__fish_seen_subcommand_from snapshot close' -l scene -x -d 'Of this scene'
 complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l scenes -d 'List scenes'
+complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l clients -d 'List clients of run'
 complete -c greenroomctl -n '__fish_seen_subcommand_from interrupt' -l while-connected -d 'End the interruption with this program'
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d 'Kill at once, drop the restoration state'
 complete -c greenroomctl -n '__fish_seen_subcommand_from list' -l state -x -d 'Show only apps in this state' \

@@ -102,7 +102,7 @@ _greenroomctl() {
         case $line[1] in
         list)
             _arguments $common '--state=[show only apps in this state]:state:(active inactive launching background suspended terminating notRunning)' \
-                '--sort=[sort by]:key:(name state memory since)' '--scenes[list scenes]' '--full[cut, wrap and leave out nothing]' '*:app:_greenroomctl_apps'
+                '--sort=[sort by]:key:(name state memory since)' '--scenes[list scenes]' '--clients[list clients of run]' '--full[cut, wrap and leave out nothing]' '*:app:_greenroomctl_apps'
             ;;
         status | idle) _arguments $common '(-v --verbose)'{-v,--verbose}'[show details]' '*:app:_greenroomctl_apps' ;;
         explain | is-active | list-timers | cat) _arguments $common '*:app:_greenroomctl_apps' ;;

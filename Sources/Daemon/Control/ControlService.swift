@@ -143,6 +143,7 @@ final class ControlService {
         status.lastWarning = run?.reports.lastWarning
         status.floods = run.flatMap { $0.socket.share.floods > 0 ? UInt64($0.socket.share.floods) : nil }
         status.lastReceipt = receipts.last(of: id)
+        status.client = run?.relay?.record.client.map(ClientStatus.init)
         return status
     }
 
@@ -306,6 +307,12 @@ extension SocketStatus {
         type = socket.kind.rawValue
         address = "\(socket.address)"
         self.problem = problem
+    }
+}
+
+extension ClientStatus {
+    fileprivate init(_ record: RunClientRecord) {
+        self.init(pid: record.pid, name: record.name, program: record.program)
     }
 }
 

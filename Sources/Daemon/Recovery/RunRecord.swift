@@ -118,6 +118,8 @@ struct RelayRecord: Hashable {
     var startTime: UInt64
     /// Whether it has a terminal.
     var hasTerminal = false
+    /// `nil`: it is not known.
+    var client: RunClientRecord?
 }
 
 extension RelayRecord: SavedRecord {
@@ -127,6 +129,44 @@ extension RelayRecord: SavedRecord {
         try coder.required(1, &pid)
         try coder.required(2, &startTime)
         try coder.flag(3, &hasTerminal)
+        try coder.optional(4, &client)
+    }
+}
+
+/// The process that started `greenroomctl run`: an MCP client, an editor, a shell. It is only shown, so it is not checked again: it may
+/// have ended since, and another process may have its pid.
+struct RunClientRecord: Hashable {
+    var pid: Int32
+    /// `comm`, printable.
+    var name: String
+    /// The name of its program's file, without the folder, printable; `nil`: the daemon may not read it.
+    var program: String?
+
+    /// The longest name of a program that is kept, in bytes. The kernel's limit of `comm` is 15, and that of a file's name 255.
+    private static let longestName = 64
+
+    /// The parent of a process; `nil`: it is not visible here.
+    init?(startedBy process: ProcessStat, in procFS: ProcFS = ProcFS()) {
+        guard process.parent > 0, let parent = (try? procFS.stat(of: process.parent)) ?? nil else { return nil }
+        self.init(
+            pid: parent.pid, name: parent.comm.printable(upTo: Self.longestName),
+            program: procFS.programName(of: parent.pid)?.printable(upTo: Self.longestName))
+    }
+
+    init(pid: Int32, name: String, program: String?) {
+        self.pid = pid
+        self.name = name
+        self.program = program
+    }
+}
+
+extension RunClientRecord: SavedRecord {
+    static var blank: RunClientRecord { RunClientRecord(pid: 0, name: "", program: nil) }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &pid)
+        try coder.field(2, &name)
+        try coder.optional(3, &program)
     }
 }
 

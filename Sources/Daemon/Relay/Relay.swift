@@ -11,6 +11,8 @@ final class Relay {
     let peer: PeerCredentials
     /// In clock ticks since boot; 0: not known.
     let startTime: UInt64
+    /// Its parent when it connected.
+    let client: RunClientRecord?
     var hasTerminal = false
     /// The command.
     private(set) var process: Linux.Process?
@@ -27,7 +29,9 @@ final class Relay {
         self.socket = SharedDescriptor(socket)
         self.peer = peer
         self.loop = loop
-        startTime = ((try? ProcFS().stat(of: peer.pid)) ?? nil)?.startTime ?? 0
+        let process = (try? ProcFS().stat(of: peer.pid)) ?? nil
+        startTime = process?.startTime ?? 0
+        client = process.flatMap { RunClientRecord(startedBy: $0) }
     }
 
     deinit { source = nil }

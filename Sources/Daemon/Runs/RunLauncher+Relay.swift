@@ -48,7 +48,8 @@ extension RunController {
     /// Lets the relay create the process in the group. `attach` follows. To move a process takes the kernel some 10 ms, in which the
     /// daemon would serve no other client.
     fileprivate func offerGroup(to relay: Relay) throws {
-        let record = RelayRecord(pid: relay.peer.pid, startTime: relay.startTime, hasTerminal: relay.hasTerminal)
+        let record = RelayRecord(
+            pid: relay.peer.pid, startTime: relay.startTime, hasTerminal: relay.hasTerminal, client: relay.client)
         self.relay = RelayLink(record, relay, of: self)
         // Recorded before the group has a process, so the next daemon knows of it.
         persistRecord()
