@@ -19,6 +19,9 @@ package struct AppStatus: Record {
     package var residentBytes: UInt64?
     /// What of it is in swap. Absent where it was not measured.
     package var swappedBytes: UInt64?
+    /// RAM that the app does not take: what of a suspended app is in swap, and what an app that was ended for memory or after
+    /// `UnloadAfterSec=` had, until it is launched. Absent for other apps, and where it was not measured.
+    package var savedBytes: UInt64?
     /// What the app has stored in memory for its next launch (`FDSTORE=1`), whether it runs or not. Absent if that is nothing.
     package var storedBytes: UInt64?
     package var tasks: [TaskStatus] = []
@@ -119,7 +122,7 @@ package struct AppStatus: Record {
         .process("pid", \.pid),
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
-        .optional("storedBytes", \.storedBytes),
+        .optional("savedBytes", \.savedBytes), .optional("storedBytes", \.storedBytes),
         .required("tasks", \.tasks), .list("modes", \.modes), .list("scenes", \.scenes),
         .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),

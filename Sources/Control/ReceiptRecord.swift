@@ -28,6 +28,9 @@ package struct ReceiptRecord: Record {
     package var memoryBytes: UInt64 = 0
     /// The largest size that was measured. Absent in receipts of earlier versions.
     package var peakMemoryBytes: UInt64?
+    /// Whether the app was ended for the memory that it had, by jetsam, the OOM killer or a limit, or after `UnloadAfterSec=`. Absent where it
+    /// was not, and in receipts of earlier versions.
+    package var endedForMemory: Bool?
     /// The deadline that counted at the end.
     package var deadline: DeadlineStatus?
     /// How many processes outlived the main process and were killed (L47); absent where there were none.
@@ -57,7 +60,7 @@ package struct ReceiptRecord: Record {
         .required("explanation", \.explanation), .optional("exitStatus", \.exitStatus), .optional("signal", \.signal),
         .optional("coreDumped", \.coreDumped), .required("wallSeconds", \.wall), .required("cpuSeconds", \.cpu),
         .required("memoryBytes", \.memoryBytes), .optional("peakMemoryBytes", \.peakMemoryBytes),
-        .optional("deadline", \.deadline),
+        .optional("endedForMemory", \.endedForMemory), .optional("deadline", \.deadline),
         .optional("remainingProcesses", \.remainingProcesses), .list("remainingNames", \.remainingNames),
         .list("candidates", \.candidates), .list("output", \.output),
     ]

@@ -17,8 +17,6 @@ struct AppProgress {
     var isWoken = false
     /// Its freeze takes more than 2s.
     var isFreezeLate = false
-    /// It was ended because it was idle for long, and has not been launched since.
-    var isUnloaded = false
     /// The deadlines that run, and the seconds that the app has for each.
     var deadlines: [DeadlineKey: Double] = [:]
 

@@ -74,7 +74,6 @@ package struct LifecycleMetrics {
         step.launchingSince = event.state == "launching" ? at : nil
         step.suspendedSince = event.state == "suspended" ? at : nil
         switch event.state {
-        case "launching": step.isUnloaded = false
         case "suspended":
             if let took = event.took {
                 Self.observe(&suspensions, step.isFreezeLate ? "late" : "done", took / .seconds(1))
@@ -82,8 +81,7 @@ package struct LifecycleMetrics {
             step.isFreezeLate = false
         case "notRunning":
             if let took = event.took { killsToFree.observe(took / .seconds(1)) }
-            step = AppProgress(isUnloaded: step.isUnloaded)
-        case "terminating": step.isUnloaded = event.reason == "unloaded"
+            step = AppProgress()
         default: break
         }
     }
@@ -168,7 +166,6 @@ package struct LifecycleMetrics {
     func hasOwnSeries(_ app: String) -> Bool { apps[app] != nil }
 
     /// Whether the app was ended because it was idle for long, and has not been launched since.
-    func isUnloaded(_ app: String) -> Bool { progress[app]?.isUnloaded ?? false }
 
     /// The counters of each app with series of its own, sorted, and those of all others, with the suspensions that last.
     func counters(now: UInt64) -> [(app: String, counters: AppCounters)] {

@@ -9,9 +9,7 @@ package struct Snapshot {
         package var footprint: UInt64
         package var resident: UInt64?
         package var swapped: UInt64?
-        /// The size of an app that was ended for memory, when it ended.
-        package var endedForMemory: UInt64?
-        package var lastSize: UInt64?
+        package var saved: UInt64?
 
         package init(_ status: AppStatus) {
             id = status.id
@@ -19,8 +17,7 @@ package struct Snapshot {
             footprint = status.memoryBytes
             resident = status.residentBytes
             swapped = status.swappedBytes
-            lastSize = status.lastReceipt?.memoryBytes
-            if status.lastReceipt?.namespace == "jetsam" { endedForMemory = lastSize }
+            saved = status.savedBytes ?? (state == "suspended" ? nil : 0)
         }
     }
 
@@ -95,7 +92,7 @@ extension LifecycleMetrics {
             text.add([("state", state)], Double(snapshot.apps.count { $0.state == state }))
         }
         let families: [(Metric, (Snapshot.App) -> UInt64?)] = [
-            (.footprint, \.footprint), (.resident, \.resident), (.swapped, \.swapped), (.saved, saved),
+            (.footprint, \.footprint), (.resident, \.resident), (.swapped, \.swapped), (.saved, \.saved),
         ]
         for (metric, value) in families {
             text.begin(metric)
@@ -112,15 +109,6 @@ extension LifecycleMetrics {
         }
         text.begin(.appsInOther)
         text.add(Double(snapshot.apps.count { !hasOwnSeries($0.id) }))
-    }
-
-    /// RAM that the app does not take because it is suspended, or because it was ended.
-    private func saved(_ app: Snapshot.App) -> UInt64? {
-        switch app.state {
-        case "suspended": app.swapped
-        case "notRunning": app.endedForMemory ?? (isUnloaded(app.id) ? app.lastSize : nil) ?? 0
-        default: 0
-        }
     }
 
     private func addDaemon(_ text: inout Exposition, _ snapshot: Snapshot) {

@@ -41,6 +41,7 @@ package struct AppRow: Equatable, Sendable {
             next.pid = status.pid
             next.scenes = status.scenes
             next.memoryBytes = status.memoryBytes
+            next.residentBytes = status.residentBytes
             next.swappedBytes = status.swappedBytes
             next.tasks = status.tasks
         }

@@ -2,7 +2,7 @@ import Control
 
 /// The columns of the table.
 enum Column: CaseIterable {
-    case app, state, pid, memory, swapped, cpu, wakes, tasks, left, waits
+    case app, state, pid, memory, resident, swapped, saved, cpu, wakes, tasks, left, waits
 
     var heading: String {
         switch self {
@@ -10,7 +10,9 @@ enum Column: CaseIterable {
         case .state: "STATE"
         case .pid: "PID"
         case .memory: "MEMORY"
+        case .resident: "RES"
         case .swapped: "SWAP"
+        case .saved: "SAVED"
         case .cpu: "CPU%"
         case .wakes: "WAKES"
         case .tasks: "TASKS"
@@ -25,7 +27,9 @@ enum Column: CaseIterable {
         case .app: .name
         case .state: .state
         case .memory: .memory
+        case .resident: .resident
         case .swapped: .swapped
+        case .saved: .saved
         case .cpu: .cpu
         case .wakes: .wakes
         case .left: .left
@@ -37,7 +41,7 @@ enum Column: CaseIterable {
     private var width: Int? {
         switch self {
         case .state: 11
-        case .pid, .memory, .swapped: 7
+        case .pid, .memory, .resident, .swapped, .saved: 7
         case .cpu, .wakes, .tasks: 5
         case .left: 8
         case .app, .waits: nil
@@ -46,7 +50,7 @@ enum Column: CaseIterable {
 
     var isRight: Bool {
         switch self {
-        case .pid, .memory, .swapped, .cpu, .wakes, .tasks, .left: true
+        case .pid, .memory, .resident, .swapped, .saved, .cpu, .wakes, .tasks, .left: true
         case .app, .state, .waits: false
         }
     }
@@ -67,10 +71,11 @@ enum Column: CaseIterable {
         var used = min(wanted, 20) + 12
         for (column, width) in [
             (Column.left, 8), (.waits, narrowest), (.memory, 7), (.cpu, 5), (.swapped, 7), (.wakes, 5), (.tasks, 5),
-            (.pid, 7),
+            (.pid, 7), (.resident, 7), (.saved, 7),
         ] where used + 1 + width <= columns {
             // More numbers are shown only where the text keeps half as much again.
             if [.tasks, .pid].contains(column), columns < 100 { continue }
+            if [.resident, .saved].contains(column), columns < 120 { continue }
             chosen.append(column)
             used += 1 + width
         }
@@ -89,7 +94,9 @@ enum Column: CaseIterable {
         case .state: return status.state
         case .pid: return status.pid.map { String($0) } ?? ""
         case .memory: return app.isRunning ? formattedSize(status.memoryBytes) : ""
-        case .swapped: return status.swappedBytes.flatMap { $0 > 0 ? formattedSize($0) : nil } ?? ""
+        case .resident: return app.isRunning ? status.residentBytes.map(formattedSize) ?? "" : ""
+        case .swapped: return Self.size(status.swappedBytes)
+        case .saved: return Self.size(status.savedBytes)
         case .cpu: return app.processor.map(Self.percent) ?? ""
         case .wakes: return status.trafficWakes.flatMap { $0 > 0 ? String($0) : nil } ?? ""
         case .tasks: return status.tasks.isEmpty ? "" : String(status.tasks.count)
@@ -97,6 +104,9 @@ enum Column: CaseIterable {
         case .waits: return app.waits(at: now)
         }
     }
+
+    /// Nothing for 0.
+    private static func size(_ bytes: UInt64?) -> String { bytes.flatMap { $0 > 0 ? formattedSize($0) : nil } ?? "" }
 
     /// `0.3`, `12.0`, `250`: percent of one processor.
     private static func percent(_ share: Double) -> String {

@@ -2,7 +2,7 @@ package import Control
 
 /// The keys by which apps are sorted, in the order of `s`.
 package enum SortKey: String, CaseIterable, Sendable {
-    case name, state, memory, swapped, cpu, wakes, left
+    case name, state, memory, resident, swapped, saved, cpu, wakes, left
 }
 
 /// The apps, which of them are shown and in which order, and which one is selected. It does no I/O and reads no clock.
@@ -87,7 +87,9 @@ package struct TopModel: Sendable {
         case .state: Double(Self.states.firstIndex(of: app.status.state) ?? Self.states.count)
         // The largest first; apps without a value last.
         case .memory: app.isRunning ? -Double(app.status.memoryBytes) : 1
+        case .resident: app.status.residentBytes.map { -Double($0) } ?? 1
         case .swapped: app.status.swappedBytes.map { -Double($0) } ?? 1
+        case .saved: app.status.savedBytes.map { -Double($0) } ?? 1
         case .cpu: app.processor.map { -$0 } ?? 1
         case .wakes: app.status.trafficWakes.map { -Double($0) } ?? 1
         case .left: app.nearestEnd.map { $0 / .seconds(1) } ?? .infinity

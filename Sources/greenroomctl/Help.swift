@@ -215,7 +215,7 @@ enum Help {
     private static var topDetails: String {
         """
           --interval TIME         Ask for sizes and counters this often: 2s (default), at least 200ms
-          --sort KEY              Sort by state (default), name, memory, swapped, cpu, wakes or left
+          --sort KEY              Sort by state (default), name, memory, resident, swapped, saved, cpu, wakes, left
           --batch                 Print a table instead of a screen, for a pipe or a file
           --count N               With --batch: print N tables (default: 1)
 

@@ -15,6 +15,7 @@ extension Session {
         sheet.add("Program", app.programProtection)
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
+        sheet.add("Saved", saved(app))
         sheet.add("Stored", app.storedBytes.map { "\(formattedSize($0)) for its next launch" })
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
@@ -44,6 +45,12 @@ extension Session {
         guard let resident = app.residentBytes, let swapped = app.swappedBytes else { return "" }
         let inSwap = swapped > 0 ? ", \(formattedSize(swapped)) in swap" : ""
         return " (resident \(formattedSize(resident))\(inSwap))"
+    }
+
+    private func saved(_ app: AppStatus) -> String? {
+        guard let bytes = app.savedBytes, bytes > 0 else { return nil }
+        let how = app.isNotRunning ? "because it was ended for its memory" : "in swap while it is suspended"
+        return "\(formattedSize(bytes)), \(how)"
     }
 
     /// What the app may still use: tasks, wakes, deadlines, background time, the processor.

@@ -53,7 +53,7 @@ extension Session {
 /// The options of `top`.
 package struct TopOptions {
     /// The keys of `--sort`, as greenroom-top has them.
-    package static let keys = ["name", "state", "memory", "swapped", "cpu", "wakes", "left"]
+    package static let keys = ["name", "state", "memory", "resident", "swapped", "saved", "cpu", "wakes", "left"]
     /// A list of 1,000 apps takes the daemon some 50 ms.
     private static let shortestInterval = Duration.milliseconds(200)
 

@@ -146,8 +146,13 @@ struct ListTests {
         #expect(first["apps"]?.arrayValue?.map(\.stringValue) == ["run@a"])
         #expect(first["memoryBytes"]?.integerValue == 30 << 20 && first["swappedBytes"]?.integerValue == 20 << 20)
         #expect(try daemon.run("list", "--clients", "photos").output == "")
-        daemon.answer("Status", Self.command("a", of: claude, "suspended", nil))
-        #expect(try daemon.run("status", "run@a").output.contains("\n     Client: claude (node) (41)\n"))
+        daemon.answer(
+            "Status",
+            Records.make(Self.command("a", of: claude, "suspended", (30, 10, 20))) { $0.savedBytes = 20 << 20 })
+        let status = try daemon.run("status", "run@a").output
+        #expect(status.contains("\n     Memory: 30.0M (resident 10.0M, 20.0M in swap)\n"))
+        #expect(status.contains("\n      Saved: 20.0M, in swap while it is suspended\n"))
+        #expect(status.contains("\n     Client: claude (node) (41)\n"))
         let wrong = [
             ("--scenes", "--scenes and --clients are mutually exclusive"),
             ("--sort=name", "--clients cannot be sorted"),

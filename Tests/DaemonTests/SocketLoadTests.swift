@@ -90,9 +90,14 @@ struct SocketLoadTests {
         try stage.daemon.wait("web", "stateChanged", state: "suspended")
         try stage.daemon.waitUntil("web", is: "notRunning")
         #expect(try silent.receive() ?? "" == "")
+        let ended = try stage.daemon.status("web")
+        #expect(ended["lastReceipt"]?["endedForMemory"]?.boolValue == true)
+        let saved = try #require(ended["savedBytes"]?.integerValue)
+        #expect(saved > 0 && saved == ended["lastReceipt"]?["memoryBytes"]?.integerValue)
         #expect(try stage.launches("web") == 1)
         try SocketClient(.path(stage.path("web"))).exchange("one")
         #expect(try stage.launches("web") == 2)
+        #expect(try stage.daemon.status("web")["savedBytes"] == nil)
     }
 
     @Test("a worker that dies at each start is launched at intervals, however many clients connect (L11)")

@@ -49,6 +49,7 @@ struct LifecycleMetricsTests {
             status.state = app.state
             status.memoryBytes = 100
             status.swappedBytes = 40
+            if app.state == "suspended" { status.savedBytes = 40 }
             return Snapshot.App(status)
         }
         return snapshot
@@ -138,22 +139,21 @@ struct LifecycleMetricsTests {
         #expect(found.count { $0.hasPrefix("greenroom_app_kills_total") } == 2)
     }
 
-    @Test("an app that was ended for memory or after UnloadAfterSec= saves what it had, until it is launched")
+    @Test("what an app saves is that of its status, and not known of a suspended one that was not measured")
     func saved() {
-        var snapshot = Self.snapshot([("a", "notRunning"), ("b", "notRunning"), ("c", "notRunning")])
-        snapshot.apps[0].endedForMemory = 7
-        for index in 1...2 { snapshot.apps[index].lastSize = 9 }
-        var metrics = LifecycleMetrics()
-        metrics.count(Self.change("suspended", "terminating", "unloaded", "b", at: 1), now: 0)
-        metrics.count(Self.change("terminating", "notRunning", "ended", "b", at: 2), now: 0)
-        metrics.update(snapshot, now: 0)
-        func found() -> [String] {
-            Self.lines(metrics.exposition(.prometheus, snapshot, now: 0)).filter { $0.contains("saved_bytes") }.sorted()
-                .compactMap { $0.split(separator: " ").last.map { String($0) } }
+        func saved(_ state: String, _ bytes: UInt64?) -> UInt64? {
+            var status = AppStatus()
+            (status.state, status.savedBytes) = (state, bytes)
+            return Snapshot.App(status).saved
         }
-        #expect(found() == ["7", "9", "0"])
-        metrics.count(Self.change("notRunning", "launching", "launched", "b", at: 3), now: 0)
-        #expect(found() == ["7", "0", "0"])
+        #expect(saved("notRunning", 7) == 7 && saved("suspended", 9) == 9)
+        #expect(saved("notRunning", nil) == 0 && saved("active", nil) == 0 && saved("suspended", nil) == nil)
+        var snapshot = Self.snapshot([("a", "notRunning"), ("b", "suspended")])
+        (snapshot.apps[0].saved, snapshot.apps[1].saved) = (7, nil)
+        var metrics = LifecycleMetrics()
+        metrics.update(snapshot, now: 0)
+        let found = Self.lines(metrics.exposition(.prometheus, snapshot, now: 0)).filter { $0.contains("saved_bytes") }
+        #expect(found == ["greenroom_app_memory_saved_bytes{app=\"a\"} 7"])
     }
 
     @Test("of 10,000 apps 2,000 have series of their own, and the others are summed")

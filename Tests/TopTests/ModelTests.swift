@@ -19,6 +19,8 @@ struct ModelTests {
         #expect(shown(.state) == ["mail", "clock", "photos", "web", "broken"])
         #expect(shown(.memory) == ["photos", "mail", "web", "clock", "broken"])
         #expect(shown(.swapped) == ["web", "photos", "broken", "clock", "mail"])
+        #expect(shown(.resident) == ["web", "broken", "clock", "mail", "photos"])
+        #expect(shown(.saved) == ["web", "broken", "clock", "mail", "photos"])
         #expect(shown(.cpu) == ["photos", "mail", "broken", "clock", "web"])
         #expect(shown(.wakes) == ["photos", "broken", "clock", "mail", "web"])
         #expect(shown(.left) == ["clock", "photos", "broken", "mail", "web"])

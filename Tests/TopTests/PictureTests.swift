@@ -28,6 +28,7 @@ enum Apps {
     }
     static let web = app("web", "suspended") {
         ($0.pid, $0.memoryBytes, $0.swappedBytes, $0.timerIn) = (4713, 20 << 20, 10 << 20, .seconds(90))
+        ($0.residentBytes, $0.savedBytes) = (12 << 20, 10 << 20)
         var watch = WatchStatus()
         watch.watched = 3
         $0.watch = watch
@@ -81,15 +82,18 @@ struct PictureTests {
         #expect(lines.last?.hasPrefix("?:help q:quit") == true)
     }
 
-    @Test("140×40: process numbers and tasks, too, and the whole text")
+    @Test("140×40: process numbers, tasks, what is resident and saved, too, and the whole text")
     func wide() {
         let lines = Apps.texts(Apps.state(), 40, 140)
         #expect(lines.count == 40)
         #expect(
-            lines[2] == "APP      STATE^          PID  MEMORY    SWAP  CPU% WAKES TASKS     LEFT WAITS FOR")
+            lines[2]
+                == "APP      STATE^          PID  MEMORY     RES    SWAP   SAVED  CPU% WAKES TASKS     LEFT WAITS FOR")
         #expect(
             lines[5]
-                == "photos   background     4712  300.0M    5.0M   150    12     2      28s task upload, task sync")
+                == "photos   background     4712  300.0M            5.0M           150    12     2      28s task upload, task sync"
+        )
+        #expect(lines[6].hasPrefix("web      suspended      4713   20.0M   12.0M   10.0M   10.0M "))
     }
 
     @Test("below an app whose tasks report their progress a line has it (L21)")

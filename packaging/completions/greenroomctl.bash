@@ -47,7 +47,7 @@ _greenroomctl() {
         return
         ;;
     --property | -p)
-        words='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
+        words='id name state pid since memoryBytes residentBytes swappedBytes savedBytes tasks wakes awake suspendsInSeconds trafficWakes
             lastInput watch sockets timers connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds
             launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
             backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files
@@ -79,7 +79,7 @@ _greenroomctl() {
         ;;
     --sort)
         words='name state memory since'
-        [[ $verb != top ]] || words='state name memory swapped cpu wakes left'
+        [[ $verb != top ]] || words='state name memory resident swapped saved cpu wakes left'
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
         return
         ;;

@@ -144,7 +144,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l junit -r -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from certify' -l keep -d 'Keep the log of the daemon'
 complete -c greenroomctl -n '__fish_seen_subcommand_from run' -l quiet -d 'Do not warn'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l interval -x -d 'Ask for sizes and counters this often'
-complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l sort -x -a 'state name memory swapped cpu wakes left' -d 'Sort by'
+complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l sort -x -a 'state name memory resident swapped saved cpu wakes left' -d 'Sort by'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l batch -d 'Print a table instead of a screen'
 complete -c greenroomctl -n '__fish_seen_subcommand_from top' -l count -x -d 'Print so many tables'
 complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Print deadlines that start and are met'
@@ -158,7 +158,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from replay' -l jetsam-order
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background close cancel-task interrupt resume terminate push send open' \
     -l no-block -d 'Do not wait for the result'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property -x -d 'Show only this property' \
-    -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes lastInput
+    -a 'id name state pid since memoryBytes residentBytes swappedBytes savedBytes tasks wakes awake suspendsInSeconds trafficWakes lastInput
     watch sockets timers connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
     backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
     backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files template transient needsReload'

@@ -35,7 +35,7 @@ _greenroomctl() {
     local curcontext=$curcontext state line
     local -A opt_args
     local -a common verbs block since setenv
-    local keys='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
+    local keys='id name state pid since memoryBytes residentBytes swappedBytes savedBytes tasks wakes awake suspendsInSeconds trafficWakes
         lastInput watch sockets timers connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
         backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
         backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files template transient needsReload'
@@ -113,7 +113,7 @@ _greenroomctl() {
         watch) _arguments $common '(-v --verbose)'{-v,--verbose}'[print deadlines that start and are met]' '*:app:_greenroomctl_apps' ;;
         top)
             _arguments $common '--interval=[ask for sizes and counters this often]:time' \
-                '--sort=[sort by]:key:(state name memory swapped cpu wakes left)' \
+                '--sort=[sort by]:key:(state name memory resident swapped saved cpu wakes left)' \
                 '--batch[print a table instead of a screen]' '--count=[print so many tables]:number'
             ;;
         mcp-config)

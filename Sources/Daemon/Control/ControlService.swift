@@ -143,6 +143,7 @@ final class ControlService {
         status.lastWarning = run?.reports.lastWarning
         status.floods = run.flatMap { $0.socket.share.floods > 0 ? UInt64($0.socket.share.floods) : nil }
         status.lastReceipt = receipts.last(of: id)
+        status.setSaved()
         status.client = run?.relay?.record.client.map(ClientStatus.init)
         return status
     }
@@ -307,6 +308,16 @@ extension SocketStatus {
         type = socket.kind.rawValue
         address = "\(socket.address)"
         self.problem = problem
+    }
+}
+
+extension AppStatus {
+    fileprivate mutating func setSaved() {
+        switch AppState(rawValue: state) {
+        case .suspended: savedBytes = swappedBytes
+        case .notRunning where lastReceipt?.endedForMemory == true: savedBytes = lastReceipt?.memoryBytes
+        case .notRunning, .launching, .inactive, .active, .background, .terminating, nil: break
+        }
     }
 }
 

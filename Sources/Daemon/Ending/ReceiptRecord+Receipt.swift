@@ -25,6 +25,7 @@ extension ReceiptRecord {
         cpu = receipt.cpu
         memoryBytes = receipt.memory
         peakMemoryBytes = receipt.peakMemory
+        if receipt.isForMemory { endedForMemory = true }
         deadline = receipt.deadline.map(DeadlineStatus.init)
         remainingProcesses = receipt.remaining.map { UInt64($0.count) }
         remainingNames = receipt.remaining?.names ?? []

@@ -23,6 +23,7 @@ extension LifecycleCore {
         receipt.remaining = exit.remaining
         receipt.failure = explanation == nil ? verdict.failure : .notLaunched
         receipt.mayReturn = receipt.state == .suspended && (verdict.isUnloaded || verdict.namespace == .jetsam)
+        receipt.isForMemory = verdict.isForMemory || verdict.namespace == .jetsam
         nextReceipt += 1
         return receipt
     }
@@ -61,6 +62,7 @@ private struct Verdict {
     var candidates: [Receipt.Candidate] = []
     var failure: Receipt.Failure?
     var isUnloaded = false
+    var isForMemory = false
 
     private init(
         _ namespace: Receipt.Namespace, _ code: UInt32, _ explanation: String,
@@ -151,6 +153,7 @@ private struct Verdict {
         case .shutdown: self.init(.exit, Receipt.Code.exited, "Terminated because greenroomd shuts down: \(how).")
         case .unloaded:
             self.init(.exit, Receipt.Code.exited, "Terminated after it was idle for UnloadAfterSec=: \(how).")
+            isForMemory = true
         case .selfInitiated:
             self.init(.exit, Receipt.Code.exited, "Ended as the app had announced (STOPPING=1): \(how).")
         case .jetsam(let memory, let candidates):
@@ -163,7 +166,7 @@ private struct Verdict {
     /// The end of a run that was killed. `from`: the state that users saw before.
     private init(_ cause: KillCause, from: AppState) {
         self.init(killedBy: cause, from: from)
-        if case .unloaded = cause { isUnloaded = true }
+        if case .unloaded = cause { (isUnloaded, isForMemory) = (true, true) }
         switch cause {
         case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit,
             .heldLocks, .overProcessorLimit, .usedGPU:

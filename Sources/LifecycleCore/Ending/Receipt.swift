@@ -98,6 +98,8 @@ package struct Receipt: Hashable, Sendable {
     package var failure: Failure?
     /// It slept, and was ended so that others have its memory: `run --protocol=mcp` may start the command again.
     package var mayReturn = false
+    /// It was ended for the memory that it had: by jetsam, the kernel's OOM killer or a limit, or after `UnloadAfterSec=`.
+    package var isForMemory = false
 
     package static let maximumCandidates = 5
 

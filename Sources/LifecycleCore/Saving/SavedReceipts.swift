@@ -24,6 +24,7 @@ extension Receipt: SavedRecord {
         try coder.optional(16, &failure)
         try coder.size(17, &peakMemory)
         try coder.flag(18, &mayReturn)
+        try coder.flag(19, &isForMemory)
     }
 
     package var fault: String? { id > SavedLimits.counter ? "receipt \(id) is out of bounds" : nil }

@@ -27,7 +27,7 @@ struct UnloadTests {
         #expect(harness.notices("web", since: mark).isEmpty)
         let receipt = try harness.receipt("web")
         #expect(receipt.explanation == "Killed while suspended: it was idle for UnloadAfterSec=.")
-        #expect(receipt.namespace == .exit && receipt.failure == nil && receipt.mayReturn)
+        #expect(receipt.namespace == .exit && receipt.failure == nil && receipt.mayReturn && receipt.isForMemory)
         harness.advance(.seconds(1000))
         #expect(harness.state("web") == .notRunning && harness.view("web").launchPostponed == nil)
     }
