@@ -56,19 +56,30 @@ static pid_t fork_into(int folder, int *pidfd) {
     return (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
 }
 
+/// Moves the child into the group.
+static bool move_into(int members, pid_t child) {
+    char text[16];
+    int length = snprintf(text, sizeof text, "%d", (int)child);
+    return write(members, text, (size_t)length) == length;
+}
+
 /// Creates the child in its group. It waits until a byte arrives in the pipe.
-static bool start_child(struct relay *relay, struct group *group, int go[2]) {
+/// - Returns: why it is not possible, or NULL. With a problem there may be a child nevertheless.
+static const char *start_child(struct relay *relay, struct group *group, int go[2]) {
+    static const char no_process[] = "it cannot start a process";
     if (pipe2(go, O_CLOEXEC) < 0)
-        return false;
+        return no_process;
     relay->child = fork_into(group->folder, &relay->process);
     bool is_inside = relay->child >= 0;
     // In containers without clone3(2).
     if (!is_inside)
         relay->child = fork();
     if (relay->child < 0)
-        return false;
+        return no_process;
     if (relay->child > 0) {
         close(go[0]);
+        // By this process, so that the child is there when the daemon looks.
+        bool has_entered = is_inside || move_into(group->members, relay->child);
         if (relay->keeps_children)
             relay->folder = group->folder;
         else
@@ -76,10 +87,10 @@ static bool start_child(struct relay *relay, struct group *group, int go[2]) {
         close(group->members);
         if (!is_inside)
             relay->process = (int)syscall(SYS_pidfd_open, relay->child, 0);
-        return relay->process >= 0;
+        if (relay->process < 0)
+            return "its process has no pidfd here";
+        return has_entered ? NULL : "it may not enter the control groups of greenroomd";
     }
-    if (!is_inside && write(group->members, "0", 1) != 1)
-        _exit(FAILED);
     // With a terminal the command stays in the relay's process group: signals of the terminal reach it as without the relay, and a
     // shell sees one job. Without one a signal to the relay's group would arrive twice.
     if (relay->terminal < 0)
@@ -150,18 +161,20 @@ static enum outcome start_in(struct relay *relay, struct group *group, const cha
     int go[2], controls[2];
     char answer[RELAY_LONGEST];
     setenv(RELAY_MARK, "1", 1);
-    if (!start_child(relay, group, go)) {
-        say("cannot start a process", strerror(errno));
-        return NOT_STARTED;
+    *problem = start_child(relay, group, go);
+    if (*problem) {
+        // This process can execute the command itself.
+        if (relay->child > 0)
+            drop_child(relay, go);
+        unsetenv(RELAY_MARK);
+        return WITHOUT_DAEMON;
     }
     bool is_taken = relay_send(relay->socket, "P", 1, relay->process)
         && await_answer(relay, answer, sizeof answer, controls) == 'M' && controls[0] >= 0 && controls[1] >= 0;
     if (!is_taken) {
-        // It waits until the pipe is closed, unless it could not enter the group.
-        bool has_ended = waitpid(relay->child, NULL, WNOHANG) == relay->child;
         drop_child(relay, go);
         unsetenv(RELAY_MARK);
-        *problem = has_ended ? "it may not enter the control groups of greenroomd" : "greenroomd does not answer";
+        *problem = "greenroomd does not answer";
         return WITHOUT_DAEMON;
     }
     relay->freezer = controls[0];

@@ -18,9 +18,12 @@ final class RunClient {
     ///   - options: of `run`.
     ///   - input: standard input; `nil`: a pipe to this client.
     ///   - starter: a program that starts what follows its arguments; empty: this client does.
+    ///   - errors: the file for standard error.
+    ///   - isBare: the command is executed without `run`.
     init(
         _ daemon: TestDaemon, _ command: [String], options: [String] = RunClient.soon, variables: [String] = [],
-        runtime: String? = nil, input: SharedDescriptor? = nil, by starter: [String] = []
+        runtime: String? = nil, input: SharedDescriptor? = nil, by starter: [String] = [], errors path: String? = nil,
+        isBare: Bool = false
     ) throws {
         let fromClient = try Pipe()
         let toClient = try Pipe()
@@ -28,10 +31,10 @@ final class RunClient {
         output = SharedDescriptor(try toClient.read.duplicate())
         self.input = input == nil ? SharedDescriptor(try fromClient.write.duplicate()) : nil
         let errors = SharedDescriptor(
-            try Descriptor.open(daemon.root + "/errors", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
-        let words =
-            starter + [TestDaemon.binaries + "/greenroomctl", "--runtime", runtime ?? daemon.runtime, "run"]
-            + options + ["--"] + command
+            try Descriptor.open(path ?? daemon.root + "/errors", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
+        let run =
+            [TestDaemon.binaries + "/greenroomctl", "--runtime", runtime ?? daemon.runtime, "run"] + options + ["--"]
+        let words = starter + (isBare ? [] : run) + command
         let request = SpawnRequest(
             executable: words[0], arguments: Array(words.dropFirst()),
             environment: ["PATH=/usr/bin:/bin", "HOME=/"] + variables,
