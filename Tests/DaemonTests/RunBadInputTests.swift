@@ -39,6 +39,43 @@ struct RunBadInputTests {
         #expect(!daemon.isPopulated(command: "run@full"))
     }
 
+    @Test("a caller that closes its input at once gets all output and the status (L54)", arguments: protocols)
+    func earlyEnd(options: [String]) throws {
+        let daemon = try TestDaemon()
+        let bytes = Array(repeating: Array("0123456789abcdef\n".utf8), count: 40_000).flatMap { $0 }
+        // It works on after the end of its input, and fills its output, which is read late.
+        let program = "cat; yes 0123456789abcdef | head -c \(bytes.count); exec sh -c 'exit 5'"
+        let client = try RunClient(daemon, ["sh", "-c", program], options: RunClient.soon + options)
+        client.closeInput()
+        try daemon.eventually("it waits for its reader") {
+            guard let app = try daemon.listed().first else { return false }
+            let awake = try daemon.status(app)["awake"]?.arrayValue?.first
+            return awake?["reason"]?.stringValue == "request"
+                || awake?["detail"]?.stringValue?.contains("is in write(2) on a pipe") ?? false
+        }
+        #expect(try client.bytes() == bytes)
+        #expect(try client.end() == .exited(5))
+    }
+
+    @Test("a command answers while its relay is stopped, and its end is known when the relay continues (L54)")
+    func stoppedRelay() throws {
+        let daemon = try TestDaemon()
+        let program = "while read -r line; do echo $line; done; exit 6"
+        let client = try RunClient(daemon, ["sh", "-c", program], options: RunClient.soon + ["--name", "server"])
+        try client.exchange("one")
+        try daemon.waitUntil("run@server", is: "suspended")
+        try client.process.signal(SIGSTOP)
+        for line in ["two", "three"] {
+            try client.exchange(line)
+            try daemon.waitUntil("run@server", is: "suspended")
+        }
+        client.closeInput()
+        #expect(try client.bytes() == [])
+        try client.process.signal(SIGCONT)
+        #expect(try client.end() == .exited(6))
+        try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
+    }
+
     @Test("a server without a state is started again without a beginning (L54)")
     func stateless() throws {
         let daemon = try TestDaemon()
