@@ -184,8 +184,12 @@ package struct InterruptionSources: OptionSet, Hashable, Sendable {
     package init(rawValue: Int) { self.rawValue = rawValue }
     /// The calls of ModemManager.
     package static let calls = InterruptionSources(rawValue: 1)
+    /// Notifications of the desktop that are critical.
+    package static let notifications = InterruptionSources(rawValue: 2)
 
-    static let named: [(name: String, source: InterruptionSources)] = [("calls", .calls)]
+    static let named: [(name: String, source: InterruptionSources)] = [
+        ("calls", .calls), ("notifications", .notifications),
+    ]
 }
 
 /// The settings of `greenroom.conf`.

@@ -114,7 +114,7 @@ static int owner_changed(sd_bus_message *message, void *userdata, sd_bus_error *
     const char *name, *old, *new;
     if (sd_bus_message_read(message, "sss", &name, &old, &new) < 0) return 0;
     if (*new) tell(userdata);
-    settings_daemon_changed((enum bus)((struct daemon *)userdata - daemons));
+    wanted_ask((enum bus)((struct daemon *)userdata - daemons));
     return 0;
 }
 

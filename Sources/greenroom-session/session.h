@@ -1,6 +1,7 @@
 // greenroom-session: reports to greenroomd what the programs of a user's session do, as far as it can be seen from outside:
-// streams of PipeWire that are audible or record, and players that play (L28), and when the settings of the desktop change (L33). It decides nothing: the daemon knows which of these
-// processes belong to apps, and which modes their manifests declare.
+// streams of PipeWire that are audible or record, and players that play (L28), when the settings of the desktop change (L33), and whether a
+// critical notification is shown (L13). It decides nothing: the daemon knows which of these processes belong to apps, and which modes their
+// manifests declare.
 #ifndef SESSION_H
 #define SESSION_H
 #include <stdbool.h>
@@ -57,8 +58,19 @@ int streams_begin(void);
 int settings_begin(void);
 void settings_connected(enum bus which, sd_bus *bus);
 void settings_lost(enum bus which);
+void settings_wanted(enum bus which, bool is_wanted);
+
+// alerts.c: whether a critical notification is shown, for daemons that want to know.
+int alerts_begin(void);
+void alerts_connected(enum bus which, sd_bus *bus);
+void alerts_lost(enum bus which);
+void alerts_wanted(enum bus which, bool is_wanted);
+
+// wanted.c: what the daemons want to know.
+void wanted_connected(enum bus which, sd_bus *bus);
+void wanted_lost(enum bus which);
 // The daemon on this bus has begun or ended.
-void settings_daemon_changed(enum bus which);
+void wanted_ask(enum bus which);
 
 // levels.c: measures whether a stream is silent, one at a time.
 struct pw_core;

@@ -1,7 +1,6 @@
 #include "session.h"
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 // The settings of the desktop, such as the color scheme, as the portal shows them (org.freedesktop.portal.Settings). What is reported of them
 // is a digest: it changes whenever one of them does, and is the same again when that is undone. They are read only while an app of this
@@ -18,7 +17,7 @@ static const uint64_t interval = SECOND / 5;
 static struct daemon {
     sd_bus *bus;
     bool is_wanted;
-    sd_bus_slot *wanted_call, *report_call;
+    sd_bus_slot *report_call;
 } daemons[BUS_COUNT];
 
 static sd_bus_slot *changed_match, *owner_match, *read_call;
@@ -161,49 +160,6 @@ static void follow(void) {
 
 // MARK: The daemons
 
-static int wanted_read(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-    (void)error;
-    struct daemon *daemon = userdata;
-    const void *users = NULL;
-    size_t size = 0;
-    bool was_wanted = daemon->is_wanted;
-    daemon->wanted_call = sd_bus_slot_unref(daemon->wanted_call);
-    daemon->is_wanted = false;
-    // A daemon that does not run, or is older, wants nothing.
-    if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_enter_container(reply, 'v', "au") >= 0 &&
-        sd_bus_message_read_array(reply, 'u', &users, &size) >= 0) {
-        for (size_t i = 0; i < size / sizeof(uint32_t); i++)
-            if (((const uint32_t *)users)[i] == getuid()) daemon->is_wanted = true;
-    }
-    if (was_wanted || daemon->is_wanted) follow();
-    return 0;
-}
-
-static int ask_daemon(struct daemon *daemon) {
-    sd_bus_message *call = NULL;
-    daemon->wanted_call = sd_bus_slot_unref(daemon->wanted_call);
-    int status = sd_bus_message_new_method_call(
-        daemon->bus, &call, service, manager_path, "org.freedesktop.DBus.Properties", "Get");
-    if (status >= 0) status = sd_bus_message_set_auto_start(call, 0);
-    if (status >= 0) status = sd_bus_message_append(call, "ss", manager, "SettingsUsers");
-    if (status >= 0) status = sd_bus_call_async(daemon->bus, &daemon->wanted_call, call, wanted_read, daemon, 0);
-    sd_bus_message_unref(call);
-    return 0;
-}
-
-static int wanted_changed(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-    (void)error;
-    // Other properties, such as the level of memory, do not matter.
-    if (sd_bus_message_skip(message, "s") < 0 || sd_bus_message_enter_container(message, 'a', "{sv}") < 0) return 0;
-    while (sd_bus_message_enter_container(message, 'e', "sv") > 0) {
-        const char *name;
-        if (sd_bus_message_read(message, "s", &name) < 0) return 0;
-        if (!strcmp(name, "SettingsUsers")) return ask_daemon(userdata);
-        if (sd_bus_message_skip(message, "v") < 0 || sd_bus_message_exit_container(message) < 0) return 0;
-    }
-    return 0;
-}
-
 int settings_begin(void) {
     int status = sd_event_add_time(loop, &timer, CLOCK_MONOTONIC, 0, 1, read_settings, NULL);
     return status < 0 ? status : sd_event_source_set_enabled(timer, SD_EVENT_OFF);
@@ -211,17 +167,16 @@ int settings_begin(void) {
 
 void settings_connected(enum bus which, sd_bus *bus) {
     daemons[which].bus = bus;
-    sd_bus_add_match_async(bus, NULL,
-        "type='signal',sender='org.greenroom',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',"
-        "path='/org/greenroom',arg0='org.greenroom.Manager1'", wanted_changed, NULL, &daemons[which]);
-    ask_daemon(&daemons[which]);
     if (which == BUS_SESSION) follow();
 }
 
-void settings_daemon_changed(enum bus which) { ask_daemon(&daemons[which]); }
+void settings_wanted(enum bus which, bool is_wanted) {
+    bool was_wanted = daemons[which].is_wanted;
+    daemons[which].is_wanted = is_wanted;
+    if (was_wanted || is_wanted) follow();
+}
 
 void settings_lost(enum bus which) {
-    sd_bus_slot_unref(daemons[which].wanted_call);
     sd_bus_slot_unref(daemons[which].report_call);
     daemons[which] = (struct daemon){0};
     follow();

@@ -225,7 +225,7 @@ struct ConfigurationTests {
     @Test("each setting is stored in the value of its key")
     func settings() throws {
         let (configuration, lines) = readConfiguration(
-            "[Manager]\nForegroundLimit=2\nSuspend=dry-run\nDialer=org.example.Phone\nInterruptions=calls\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
+            "[Manager]\nForegroundLimit=2\nSuspend=dry-run\nDialer=org.example.Phone\nInterruptions=calls notifications\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
                 + "CriticalAvailable=1K\nWarningPressure=full 20%\nCriticalPressure=30%\n")
         #expect(lines == [])
         let found = try #require(configuration)
@@ -233,7 +233,7 @@ struct ConfigurationTests {
         #expect(found.policy.budget == 5000)
         #expect(found.policy.isDryRun)
         #expect(found.dialer == AppID("org.example.Phone"))
-        #expect(found.interruptions == .calls)
+        #expect(found.interruptions == [.calls, .notifications])
         #expect(found.policy.jetsamOrder == .lru)
         #expect(found.policy.warningAvailable == .percent(20))
         #expect(found.policy.criticalAvailable == .bytes(1024))

@@ -152,6 +152,7 @@ final class Announcer {
 
     private func announceManager() {
         let now = [
+            Property(name: "AlertsWanted", value: .bool(bus.alerts.areWanted)),
             Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
             Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
             Property(name: "Orientation", value: .string(bus.service.orientation)),

@@ -41,6 +41,7 @@ extension ControlBus {
             },
             BusProperty("MetricsListen", "s", .announced) { [unowned self] _ in .string(self.service.metricsListen) },
             BusProperty("Orientation", "s", .announced) { [unowned self] _ in .string(self.service.orientation) },
+            BusProperty("AlertsWanted", "b", .announced) { [unowned self] _ in .bool(self.alerts.areWanted) },
             BusProperty("SettingsUsers", "au", .announced) { [unowned self] _ in self.service.settingsUsers },
             BusProperty("Containment", "s", .silent) { [unowned self] _ in
                 .string(self.service.containment.mode.summary)
@@ -116,6 +117,9 @@ extension ControlBus {
             // It concerns the apps of the caller's user only.
             BusMethod("ReportSettings", in: "s", arguments: ["digest"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.service.context.systemEvents.desktop.report(call) }
+            },
+            BusMethod("ReportAlert", in: "b", arguments: ["shown"], access: .anyone) { [unowned self] call in
+                self.service.whenStarted(call) { self.alerts.report(call) }
             },
         ] + sceneMethods()
     }

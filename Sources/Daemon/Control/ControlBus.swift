@@ -19,6 +19,7 @@ final class ControlBus {
     var logind: Logind?
     private(set) lazy var locations = LocationClaims(loop: service.loop, events: driver)
     private(set) lazy var calls = Calls(driver: driver, answers: answers, modes: modeReports)
+    private(set) lazy var alerts = Alerts(driver: driver, answers: answers, context: service.context)
     private let answers: AnswerTable
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
@@ -35,7 +36,10 @@ final class ControlBus {
         self.answers = answers
         recent = RecentEventList(loop: service.loop, isReexecuted: isReexecuted)
         service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
-        service.onConfiguration = { [weak self] in self?.calls.configure($0) }
+        service.onConfiguration = { [weak self] in
+            self?.calls.configure($0)
+            self?.alerts.configure()
+        }
         service.context.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
     }
 

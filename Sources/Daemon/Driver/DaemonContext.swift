@@ -97,8 +97,11 @@ final class DaemonContext {
         autogroups = AutogroupQueue(loop: loop, journal: journal)
         secondSettings = SecondSettings(loop: loop, runs: runs)
         stored.retries = retries
-        systemEvents.desktop.user = { [unowned self] app in runs[app].map { $0.owner?.uid ?? geteuid() } }
+        systemEvents.desktop.user = { [unowned self] in user(of: $0) }
     }
+
+    /// The user that an app runs as; `nil`: it has no process.
+    func user(of app: AppID) -> UInt32? { runs[app].map { $0.owner?.uid ?? geteuid() } }
 
     /// Valid manifests, by app.
     var manifests: [AppID: SharedManifest] { library.manifests }
