@@ -76,6 +76,8 @@ package struct AppManifest: Hashable, Sendable {
         package var traffic: Bool?
         /// When it is woken (L30). `policy.hasTimers` says whether it ever is.
         package var timers = TimerSettings()
+        /// The devices that wake it when they are added, `WakeOnDevice=`.
+        package var wakeDevices: [DeviceMatch] = []
         /// The file of which the kind `settings` reports changes: a normalized absolute path (L33).
         package var settingsFile: String?
         /// Paths, with wildcards, and locks on files, as `Release.lockPrefix` and a path, that it lets go of before it is suspended.

@@ -11,7 +11,7 @@ extension AppManifest {
             + idleSettings
             + processorSettings + signalSettings
             + memorySettings(memory)
-            + wakeSettings + timerSettings(specifiers) + socketSettings(specifiers)
+            + wakeSettings + timerSettings(specifiers) + deviceSettings(specifiers) + socketSettings(specifiers)
     }
 
     private static func programSettings(_ specifiers: Specifiers) -> [Setting<AppManifest>] {

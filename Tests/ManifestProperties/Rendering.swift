@@ -132,7 +132,12 @@ private func wake(_ manifest: AppManifest) -> [String] {
     return [
         "[Wake]", "Traffic=\(manifest.traffic.map { $0 ? "yes" : "no" } ?? "")",
         "WakeThreshold=\(threshold.bytes) \(formatTimeSpan(threshold.time))",
-    ] + timers(manifest.timers) + sockets(manifest)
+    ] + timers(manifest.timers) + manifest.wakeDevices.map { "WakeOnDevice=" + quoted(device($0)) } + sockets(manifest)
+}
+
+private func device(_ device: DeviceMatch) -> String {
+    let properties = device.properties.map { "\($0.name)=\($0.value)" }.joined(separator: ",")
+    return device.subsystem + (properties.isEmpty ? "" : ":" + properties)
 }
 
 private func timers(_ timers: TimerSettings) -> [String] {

@@ -280,6 +280,7 @@ final class ControlService {
         context.sockets.remove(id)
         context.timers.remove(id)
         context.systemEvents.remove(id)
+        context.deviceWakes.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }

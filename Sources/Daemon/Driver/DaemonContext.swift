@@ -49,6 +49,7 @@ final class DaemonContext {
     let sockets: HeldSockets
     let timers: Timers
     let systemEvents: SystemEvents
+    let deviceWakes: DeviceWakes
     /// Where the open GPUs of processes are described; elsewhere in a test: not each machine has a GPU.
     var gpuDescriptors = ProcFS()
     /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
@@ -83,6 +84,7 @@ final class DaemonContext {
             loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
         timers = Timers(loop: loop, journal: journal, stamps: try LaunchStore(folder: folders.timers), events: events)
         systemEvents = try SystemEvents(loop: loop, journal: journal, events: events)
+        deviceWakes = DeviceWakes(loop: loop, journal: journal)
         ends = try MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)

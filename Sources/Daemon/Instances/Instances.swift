@@ -69,6 +69,7 @@ final class Instances {
         context.events.send(.registered(id, policy, launches: launches ?? context.launches.count(id)))
         context.timers.update(manifest)
         context.systemEvents.update(manifest)
+        context.deviceWakes.update(manifest)
     }
 
     /// Records whether an app is an instance without a file: that may change when files are added or removed.
@@ -107,6 +108,7 @@ final class Instances {
         context.sockets.remove(id)
         context.timers.remove(id)
         context.systemEvents.remove(id)
+        context.deviceWakes.remove(id)
         context.library.remove(id)
         persist(id)
         log("instance removed: nothing is left of it", id)

@@ -108,6 +108,13 @@ final class Program {
         context.accessories.show = { [unowned self] app, run, isOpen in
             self.bus.modeReports.show(isOpen ? .accessory : [], of: app, run, by: .accessories)
         }
+        context.deviceWakes.wake = { [unowned self] app in
+            let request = answers.expect { [service] answer in
+                guard case .refused(let refusal) = answer else { return }
+                service.logWarning(service.error(refusal, about: app.name, "wake '\(app.name)' for a device").message)
+            }
+            driver.send(.requested(request, app, .launch(.background, reason: .accessory, url: nil)))
+        }
     }
 
     /// - Returns: the exit status.
