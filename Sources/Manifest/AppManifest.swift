@@ -208,6 +208,9 @@ package struct ManagerConfiguration: Hashable, Sendable {
     package var dialer: AppID?
     /// What interrupts the apps that are active (L13).
     package var interruptions: InterruptionSources = []
+    /// The directory whose key is removed while the screen is locked, and the program that prints the key, with its arguments (L15).
+    package var protectedDirectory: String?
+    package var protectedKeyCommand: [String] = []
     /// Where greenroom-exporter serves metrics beside its Unix socket, which asks the daemon for it; `nil`: nowhere.
     package var metricsListen: HeldSocket.Address?
     /// The most bytes of the recording; 0: events are not kept. docs/decisions/recovery.md explains the default.

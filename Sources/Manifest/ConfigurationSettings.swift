@@ -32,6 +32,21 @@ extension ManagerConfiguration {
             } reset: { configuration, _ in
                 configuration.interruptions = []
             },
+            .value("Manager", "ProtectedDirectory", "a normalized absolute path", \.protectedDirectory) {
+                text -> String?? in isNormalizedPath(text) && text != "/" ? .some(text) : nil
+            },
+            Setting(
+                section: "Manager", key: "ProtectedKeyCommand",
+                expected: "the absolute path of a program and its arguments"
+            ) { configuration, text throws(ValueError) in
+                let words = try splitWords(text)
+                guard let program = words.first, isNormalizedPath(program.text), words.count <= 64 else {
+                    throw ValueError()
+                }
+                configuration.protectedKeyCommand = words.map(\.text)
+            } reset: { configuration, _ in
+                configuration.protectedKeyCommand = []
+            },
             .value(
                 "Manager", "MetricsListen", "off, or an address such as 127.0.0.1:9187, [::1]:9187 or a path",
                 \.metricsListen

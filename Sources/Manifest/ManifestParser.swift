@@ -104,6 +104,11 @@ extension ManagerConfiguration {
     fileprivate func check(
         _ reader: SettingsReader<ManagerConfiguration>, _ memory: UInt64?, _ diagnostics: inout DiagnosticList
     ) {
+        if (self.protectedDirectory == nil) != self.protectedKeyCommand.isEmpty, !diagnostics.hasErrors,
+            let location = reader.locations["ProtectedDirectory"] ?? reader.locations["ProtectedKeyCommand"]
+        {
+            diagnostics.error(location, "ProtectedDirectory= and ProtectedKeyCommand= require each other")
+        }
         guard let memory,
             let location = reader.locations["CriticalAvailable"] ?? reader.locations["WarningAvailable"],
             policy.hasReversedThresholds(of: memory)

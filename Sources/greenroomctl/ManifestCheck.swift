@@ -92,7 +92,17 @@ struct ManifestCheck {
         let isAlone = main != file && access(main, F_OK) != 0
         let sources = isAlone ? sourcesAlone(&problems) : sources(main, &problems)
         guard problems.isEmpty else { return problems }
-        return parseConfiguration(sources: sources, memory: machineMemory).1
+        let (configuration, diagnostics) = parseConfiguration(sources: sources, memory: machineMemory)
+        guard let directory = configuration?.protectedDirectory, let problem = DirectoryKey.problem(of: directory)
+        else {
+            return diagnostics
+        }
+        let position = position(of: "ProtectedDirectory", sources)
+        return diagnostics + [
+            Diagnostic(
+                .error, position.file, line: position.line, column: position.column,
+                "ProtectedDirectory=: \(directory) cannot be protected: \(problem)")
+        ]
     }
 
     private func sourcesAlone(_ problems: inout [Diagnostic]) -> [SourceFile] {

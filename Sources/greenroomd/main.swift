@@ -1,6 +1,7 @@
 import Control
 import Daemon
 import Glibc
+import Linux
 import Posix
 
 // In a function: variables at the top level would be global, and visible to all threads.
@@ -9,6 +10,7 @@ private func start() -> Int32 {
         printError("\(error)")
         return 1
     }
+    if let status = DirectoryKey.run(CommandLine.arguments) { return status }
     let parsed = DaemonOptions.parse(
         Array(CommandLine.arguments.dropFirst()), isRoot: geteuid() == 0, version: ControlNames.version,
         environment: { name in getenv(name).map { String(cString: $0) } })

@@ -96,6 +96,22 @@ struct VerifyTests {
         #expect(try verify(dropIn).output == "\(dropIn): OK\n")
     }
 
+    @Test("a ProtectedDirectory= that fscrypt cannot protect is an error at its line (L15)")
+    func protectedDirectory() throws {
+        for (directory, problem) in [
+            ("/proc", "its file system, or the kernel, has no fscrypt"), ("/none", "No such file"),
+        ] {
+            let file = try folder.write(
+                "greenroom.conf", "[Manager]\nProtectedKeyCommand=/bin/key\nProtectedDirectory=\(directory)\n")
+            let outcome = try verify(file)
+            #expect(outcome.status == 1)
+            #expect(
+                outcome.output.hasPrefix(
+                    "\(file):3:1: error: ProtectedDirectory=: \(directory) cannot be protected: \(problem)"),
+                "\(outcome.output)")
+        }
+    }
+
     @Test("a file that the daemon ignores or cannot read is an error")
     func unreadable() throws {
         let other = try folder.write("photos.service", good)

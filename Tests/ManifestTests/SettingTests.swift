@@ -225,7 +225,7 @@ struct ConfigurationTests {
     @Test("each setting is stored in the value of its key")
     func settings() throws {
         let (configuration, lines) = readConfiguration(
-            "[Manager]\nForegroundLimit=2\nSuspend=dry-run\nDialer=org.example.Phone\nInterruptions=calls notifications\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
+            "[Manager]\nForegroundLimit=2\nSuspend=dry-run\nDialer=org.example.Phone\nInterruptions=calls notifications\nProtectedDirectory=/srv/vault\nProtectedKeyCommand=/bin/key \"a b\"\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
                 + "CriticalAvailable=1K\nWarningPressure=full 20%\nCriticalPressure=30%\n")
         #expect(lines == [])
         let found = try #require(configuration)
@@ -234,6 +234,8 @@ struct ConfigurationTests {
         #expect(found.policy.isDryRun)
         #expect(found.dialer == AppID("org.example.Phone"))
         #expect(found.interruptions == [.calls, .notifications])
+        #expect(found.protectedDirectory == "/srv/vault")
+        #expect(found.protectedKeyCommand == ["/bin/key", "a b"])
         #expect(found.policy.jetsamOrder == .lru)
         #expect(found.policy.warningAvailable == .percent(20))
         #expect(found.policy.criticalAvailable == .bytes(1024))
@@ -295,6 +297,7 @@ struct ConfigurationTests {
             ("Manager", "LaunchesAtOnce", ["0", "1001", "-1", "none", "processors"]),
             ("Manager", "DefaultHandlers", ["mail", "mailto", ":mail", "mailto:", "mailto:a/b", "1:mail"]),
             ("Manager", "Dialer", ["a/b", ".hidden"]), ("Manager", "Interruptions", ["alerts"]),
+            ("Manager", "ProtectedDirectory", ["vault", "/", "/a/../b"]), ("Manager", "ProtectedKeyCommand", ["key"]),
             ("Memory", "Budget", ["0", "lots", "101%"]), ("Memory", "JetsamOrder", ["mru", "Largest"]),
             ("Memory", "WarningAvailable", ["lots", "101%", "infinity", "-1"]), ("Memory", "CriticalAvailable", ["x"]),
             ("Memory", "WarningPressure", ["0%", "100%", "some", "some7%", "most 7%", "some 7% 1s", "7", "some 7.5%"]),
@@ -307,6 +310,19 @@ struct ConfigurationTests {
             #expect(lines.count == 1)
             let start = "greenroom.conf:2:\(key.utf8.count + 2): error: \(key)=: invalid value '\(value)'; expected "
             #expect(lines.first?.hasPrefix(start) == true, "\(lines)")
+        }
+    }
+
+    @Test("ProtectedDirectory= and ProtectedKeyCommand= require each other (L15)")
+    func protectedDirectory() {
+        for line in ["ProtectedDirectory=/srv/vault", "ProtectedKeyCommand=/bin/key"] {
+            let (configuration, lines) = readConfiguration("[Manager]\n\(line)\n")
+            #expect(configuration == nil)
+            let column = (line.firstIndex(of: "=")?.utf16Offset(in: line) ?? 0) + 2
+            #expect(
+                lines == [
+                    "greenroom.conf:2:\(column): error: ProtectedDirectory= and ProtectedKeyCommand= require each other"
+                ])
         }
     }
 

@@ -34,6 +34,7 @@ final class Logind {
     private let journal: Journal
     private unowned let events: any EventSink
     private let inhibitors: Inhibitors
+    private let directory: ProtectedDirectory
     /// The user whose sessions count; `nil`: all users'.
     private let user: UInt32?
     /// logind's unique name on the bus; `nil`: it is not running.
@@ -61,9 +62,10 @@ final class Logind {
     ///   - inhibitor: the inhibitor of the previous daemon. The machine may be about to sleep and wait for it.
     init(
         loop: EventLoop, bus: MessageBus, journal: Journal, user: UInt32?, inhibitor: consuming Descriptor?,
-        events: any EventSink, inhibitors: Inhibitors
+        events: any EventSink, inhibitors: Inhibitors, directory: ProtectedDirectory
     ) throws {
         self.inhibitors = inhibitors
+        self.directory = directory
         isRecovered = inhibitor != nil
         if let inhibitor { self.inhibitor = SharedDescriptor(inhibitor) }
         self.loop = loop
@@ -232,7 +234,7 @@ final class Logind {
             } else if self.preparation == nil {
                 self.send(.awoke)
             }
-            if self.lockedSessions.isEmpty { self.send(.unlocked) }
+            if self.lockedSessions.isEmpty { self.directory.unlocked() }
         }
     }
 
@@ -295,7 +297,7 @@ final class Logind {
         let before = lockedSessions.isEmpty
         if isLocked { lockedSessions.insert(path) } else { lockedSessions.remove(path) }
         guard before != lockedSessions.isEmpty else { return }
-        send(before ? .locked : .unlocked)
+        if before { directory.locked() } else { directory.unlocked() }
     }
 
     private func get(_ path: String, _ interface: String, _ property: String, _ found: @escaping (Variant) -> Void) {

@@ -37,7 +37,7 @@ extension ControlBus {
         ) { [unowned driver] in driver.core.inhibitingApps }
         let logind = try Logind(
             loop: service.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
-            inhibitor: inhibitor, events: driver, inhibitors: inhibitors)
+            inhibitor: inhibitor, events: driver, inhibitors: inhibitors, directory: protectedDirectory)
         self.logind = logind
         let systemEvents = service.context.systemEvents
         systemBus.onUp = { [weak logind, weak systemEvents, weak calls, weak locations] in
@@ -89,5 +89,5 @@ extension ControlBus {
 }
 
 extension ControlBus: SleepControl {
-    func allowSleep() { logind?.allowSleep() }
+    func allowSleep() { protectedDirectory.beforeSleep { [weak self] in self?.logind?.allowSleep() } }
 }

@@ -19,6 +19,7 @@ final class ControlBus {
     var logind: Logind?
     private(set) lazy var locations = LocationClaims(loop: service.loop, events: driver)
     private(set) lazy var calls = Calls(driver: driver, answers: answers, modes: modeReports)
+    private(set) lazy var protectedDirectory = ProtectedDirectory(context: service.context, driver: driver)
     private(set) lazy var alerts = Alerts(driver: driver, answers: answers, context: service.context)
     private let answers: AnswerTable
     private let objects = BusObjects()
@@ -39,6 +40,7 @@ final class ControlBus {
         service.onConfiguration = { [weak self] in
             self?.calls.configure($0)
             self?.alerts.configure()
+            self?.protectedDirectory.configure($0)
         }
         service.context.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
     }
@@ -145,7 +147,7 @@ final class ControlBus {
         guard logind?.isPresent != true else {
             return call.fail(ControlNames.Failure.failed.error("Cannot simulate a lock: logind reports the real ones."))
         }
-        driver.send(isLocked ? .locked : .unlocked)
+        if isLocked { protectedDirectory.locked() } else { protectedDirectory.unlocked() }
         call.reply([RequestResult(.done).variant])
     }
 
@@ -197,6 +199,7 @@ final class ControlBus {
         case .stateChanged(let app, from: _, to: let state, reason: _):
             calls.observe(app)
             locations.changed(app)
+            protectedDirectory.changed()
             if state == .background { service.context.accessories.enteredBackground(app) }
         case .modeBegan(let app, .location): locations.modeBegan(app)
         case .modeEnded(let app, .location): locations.changed(app)

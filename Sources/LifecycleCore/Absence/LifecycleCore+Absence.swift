@@ -39,6 +39,10 @@ extension LifecycleCore {
         returnToForeground(.unlocked, now)
     }
 
+    package var isLocked: Bool { absence.isLocked }
+    /// Whether the screen is locked, and no app is visible any more: each has entered the background, or ended.
+    package var isLockSettled: Bool { absence.isLocked && visibleCount == 0 }
+
     /// An app that is launching does not hold up sleep: it has nothing to save yet, and is deferred once it is ready.
     mutating func allowSleepIfDone() {
         guard absence.isSleeping, !absence.isSleepAllowed, visibleCount == 0 else { return }
