@@ -69,8 +69,9 @@ struct DeviceWakeTests {
         try stage.update("game", "input:ID_INPUT_JOYSTICK=1")
         try stage.update("photos", "usb:ID_GPHOTO2=1", "block")
         try stage.update("late", "tty")
+        try stage.update("gone", "hidraw")
         #expect(stage.opened == 1)
-        try stage.send("SUBSYSTEM=input", "ID_INPUT_JOYSTICK=1", action: "remove")
+        for action in ["remove", "change", "bind"] { try stage.send("SUBSYSTEM=hidraw", action: action) }
         try stage.send("SUBSYSTEM=input", "ID_INPUT_MOUSE=1")
         for _ in 0..<3 { try stage.send("SUBSYSTEM=input", "ID_INPUT_JOYSTICK=1") }
         try stage.send("SUBSYSTEM=block")

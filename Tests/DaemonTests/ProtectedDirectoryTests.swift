@@ -109,7 +109,7 @@ struct ProtectedDirectoryTests {
         let secret = image.directory + "/secret"
         try replaceFile(at: secret, with: Array("x".utf8))
         let settings = "ProtectedDirectory=\(image.directory)\nProtectedKeyCommand=/bin/cat \(image.key)\n"
-        let slow = TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1s")
+        let slow = TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1min")
         let stage = try BusStage(["slow": slow], configuration: "[Manager]\n\(settings)")
         let logind = try FakeLogind(stage)
         try logind.waitForInhibitor()
@@ -117,7 +117,13 @@ struct ProtectedDirectoryTests {
         try logind.setLocked(true)
         try stage.serve("the app leaves the foreground") { try stage.daemon.state("slow") != "active" }
         try logind.emitPrepare("PrepareForSleep", true)
+        // The app does not answer.
+        _ = try stage.daemon.call("Terminate", [.string("slow"), .bool(true)])
         try logind.waitForRelease()
+        let log = TestDaemon.text(of: stage.root + "/log")
+        let end = try #require(log.firstRange(of: "→ terminating"), "\(log)")
+        let removal = try #require(log.firstRange(of: "vault: lock begins"), "\(log)")
+        #expect(end.upperBound <= removal.lowerBound, "\(log)")
         #expect(access(secret, R_OK) != 0)
     }
 

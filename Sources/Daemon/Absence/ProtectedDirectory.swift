@@ -130,6 +130,7 @@ final class ProtectedDirectory {
                 helper.process.descriptor, events: .readable, kind: .processEnd
             ) { [weak self] _ in TurnResult(self?.ended() ?? true) }
             timer?.arm(at: context.loop.now() + Self.timeout)
+            context.journal.log(.debug, "ProtectedDirectory=: \(directory): \(verb.rawValue) begins")
         } catch {
             finish("\(error)", isSuccess: false, verb)
         }
@@ -176,7 +177,9 @@ final class ProtectedDirectory {
             let what = ["check": "be protected", "lock": "be locked", "unlock": "be unlocked"][verb.rawValue] ?? ""
             context.journal.logWarning(
                 "ProtectedDirectory=: \(name) cannot \(what): \(lines.first ?? "the process has crashed")")
-        } else if verb == .lock, !lines.isEmpty {
+        } else if verb != .check, lines.isEmpty {
+            context.journal.log(.info, "ProtectedDirectory=: \(name) \(verb.rawValue)ed")
+        } else if verb == .lock {
             let open = lines.compactMap(busy).joined(separator: ", ")
             context.journal.logWarning(
                 "ProtectedDirectory=: files in \(name) are still open, and can be read while the screen is locked"

@@ -40,7 +40,7 @@ extension LifecycleCore {
     }
 
     package var isLocked: Bool { absence.isLocked }
-    /// Whether the screen is locked, and no app is visible any more: each has entered the background, or ended.
+    /// Whether the screen is locked, and no app is visible any more: each has entered the background, or is being ended.
     package var isLockSettled: Bool { absence.isLocked && visibleCount == 0 }
 
     /// An app that is launching does not hold up sleep: it has nothing to save yet, and is deferred once it is ready.
