@@ -127,7 +127,7 @@ struct TopTests {
         let daemon = try daemon()
         let outcome = try daemon.run(
             "top", "--batch", "--count", "2", "--interval", "200ms", "--sort", "name",
-            environment: ["COLUMNS=140", "LC_ALL=C.UTF-8"])
+            environment: ["COLUMNS=170", "LC_ALL=C.UTF-8"])
         #expect(outcome.status == 0)
         #expect(daemon.count(of: "List") == 2)
         let tables = outcome.output.split(separator: "\n\n")

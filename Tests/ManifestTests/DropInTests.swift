@@ -111,6 +111,7 @@ struct DropInTests {
         full.keepsSnapshot = true
         full.notices = .alert
         full.windowAppID = "org.full"
+        full.policy.seat = "seat1"
         full.policy.isEssential = true
         full.sceneRoles = [.panel]
         full.policy.waitsForRelease = true

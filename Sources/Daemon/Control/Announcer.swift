@@ -284,7 +284,7 @@ extension ControlService {
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
         "Id", "Name", "State", "Pid", "Foreground", "Visible", "ReceivesInput", "LaunchState", "Orientation",
-        "NoticeStyle", "WindowAppID", "Scenes", "Tasks",
+        "NoticeStyle", "WindowAppID", "Seat", "Scenes", "Tasks",
         "LastReceipt", "MemoryBytes", "Launches", "LoadState",
         "LoadError", "SnapshotTime",
     ]
