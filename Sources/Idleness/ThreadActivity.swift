@@ -37,6 +37,7 @@ package struct Wait: Hashable, Sendable {
     /// When it times out (CLOCK_MONOTONIC); `nil`: never.
     package var due: Duration?
     /// What the kernel says about the time since which the thread has waited, as it says it: the same number means the same wait.
+    /// 0: it does not say it (`hasBeginning`).
     package var stamp: UInt64
     /// The kernel counts what was left at a freeze from the thaw (select, pselect6, ppoll).
     package var keepsRest = false
@@ -44,6 +45,10 @@ package struct Wait: Hashable, Sendable {
     package var isUntilTime = false
     /// A timer descriptor: only what is left of it is known.
     package var isTimer: Bool { call == Self.timerDescriptor }
+
+    /// Whether it is known when it began. Since Linux 6.12 a thread may stay in the queue of a busy processor after it went to sleep; if
+    /// the kernel moves it to another one meanwhile, it clears the time.
+    package var hasBeginning: Bool { isTimer || length == nil || stamp > 0 }
 
     /// In place of the number of a system call.
     package static let timerDescriptor = -1

@@ -66,7 +66,7 @@ package struct WaitHistory: Sendable {
     package mutating func judge(
         _ threads: [ThreadSighting], at now: Duration, idleTime: Duration, isFrozen: Bool = false
     ) -> WaitVerdict {
-        let waits = resolve(threads, isFrozen: isFrozen)
+        let waits = resolve(threads, now, isFrozen: isFrozen)
         interrupted = waitsOfRunning(threads, waits)
         keepTimers(of: waits, now)
         var verdict = WaitVerdict()
@@ -122,16 +122,16 @@ package struct WaitHistory: Sendable {
 
     /// What each thread waits for. A wait that was seen before is due when it was due then: the clock that says when it began drifts,
     /// and starts anew at a freeze.
-    private func resolve(_ threads: [ThreadSighting], isFrozen: Bool) -> [Int: Wait] {
+    private func resolve(_ threads: [ThreadSighting], _ now: Duration, isFrozen: Bool) -> [Int: Wait] {
         var waits: [Int: Wait] = [:]
         for sighting in threads {
             let before = last[sighting.thread]
             switch sighting.activity {
             case .waiting(let wait):
-                if let before, isSame(before, wait, isFrozen: isFrozen) {
+                if let before, isSame(before, wait, now, isFrozen: isFrozen) {
                     waits[sighting.thread] = before
                 } else {
-                    waits[sighting.thread] = wait
+                    waits[sighting.thread] = wait.hasBeginning ? wait : begunSinceLastLook(wait, now)
                 }
             case .restarted(let arguments):
                 if let before = before ?? interrupted[sighting.thread], before.arguments == arguments {
@@ -151,10 +151,23 @@ package struct WaitHistory: Sendable {
         return found
     }
 
-    private func isSame(_ before: Wait, _ wait: Wait, isFrozen: Bool) -> Bool {
+    /// The earliest beginning: a thaw that is too early has no effect.
+    private func begunSinceLastLook(_ wait: Wait, _ now: Duration) -> Wait {
+        guard let length = wait.length, let lastLook, !wait.isUntilTime else { return wait }
+        var begun = wait
+        // It is not over yet.
+        begun.due = max(lastLook + length, now + Self.precision)
+        return begun
+    }
+
+    private func isSame(_ before: Wait, _ wait: Wait, _ now: Duration, isFrozen: Bool) -> Bool {
         guard before.call == wait.call, before.arguments == wait.arguments else { return false }
         if isFrozen { return wait.keepsRest || before.length == wait.length }
         if wait.isTimer { return before.due.map { isNear($0, wait.due ?? .zero) } ?? (wait.due == nil) }
+        // What would be over by now is another wait.
+        if !wait.hasBeginning {
+            return (before.due ?? .zero) > now && (wait.isUntilTime || before.length == wait.length)
+        }
         return before.stamp == wait.stamp && before.length == wait.length
     }
 

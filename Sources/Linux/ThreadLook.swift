@@ -117,11 +117,14 @@ struct ThreadReader {
         return found == Int32(CLINUX_MAPPING_PRIVATE.rawValue) || found == Int32(CLINUX_MAPPING_ANONYMOUS.rawValue)
     }
 
-    /// When the thread was on a processor last: the beginning of its wait.
+    /// When the thread was on a processor last: the beginning of its wait. `stamp` 0: that is not known.
     private func began(_ thread: Int32, of pid: Int32) throws(SystemError) -> (time: Duration, stamp: UInt64)? {
         guard let stat = try proc.thread(thread, of: pid), let bytes = try proc.read("task/\(thread)/sched", of: pid),
-            let stamp = executionStart(in: bytes), let offset = clocks.offset(of: stat.processor, at: now)
+            let stamp = executionStart(in: bytes)
         else { return nil }
+        // The kernel has moved the sleeping thread to another processor.
+        if stamp == 0 { return (now, 0) }
+        guard let offset = clocks.offset(of: stat.processor, at: now) else { return nil }
         return (.nanoseconds(Int64(clamping: stamp)) + offset, stamp)
     }
 }

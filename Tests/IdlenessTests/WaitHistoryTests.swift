@@ -50,6 +50,27 @@ struct WaitHistoryTests {
         #expect(verdict.thread == 2)
     }
 
+    @Test("a wait whose beginning the kernel does not say is the one that was seen, or has begun since the last look")
+    func unknownBeginning() {
+        var known = Program()
+        let start = known.now
+        let first = known.look(known.wait(.seconds(1000), ago: .seconds(-2)))
+        #expect(first.work == nil && first.due == start + .seconds(1002))
+        // The same one, to which the kernel gives no beginning any more.
+        for _ in 0..<3 {
+            let later = known.look(known.wait(.seconds(1000), ago: .seconds(5000), stamp: 0))
+            #expect(later.work == nil && later.due == first.due)
+        }
+        var unknown = Program()
+        let due = unknown.now + .seconds(1000)
+        let verdict = unknown.look(unknown.wait(.seconds(1000), stamp: 0))
+        #expect(verdict.work == nil && verdict.due == due)
+        #expect(unknown.look(unknown.wait(.seconds(1000), stamp: 0)).due == due)
+        // One that is over by now is another one.
+        let next = unknown.look(after: .seconds(2000), unknown.wait(.seconds(1000), stamp: 0))
+        #expect(next.work == nil && next.due == unknown.now + .milliseconds(100))
+    }
+
     @Test("a wait of 5 s or more is a timer, which stays due while its thread waits for shorter times")
     func timers() {
         var program = Program()
