@@ -166,7 +166,8 @@ package struct WaitHistory: Sendable {
         if wait.isTimer { return before.due.map { isNear($0, wait.due ?? .zero) } ?? (wait.due == nil) }
         // What would be over by now is another wait.
         if !wait.hasBeginning {
-            return (before.due ?? .zero) > now && (wait.isUntilTime || before.length == wait.length)
+            guard let due = before.due, due > now else { return false }
+            return wait.isUntilTime ? isNear(due, wait.due ?? .zero) : before.length == wait.length
         }
         return before.stamp == wait.stamp && before.length == wait.length
     }
