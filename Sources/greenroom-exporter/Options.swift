@@ -67,6 +67,10 @@ struct Options {
                 guard let value = inline ?? rest.popFirst(), !value.isEmpty else {
                     return .wrong("\(name): missing value")
                 }
+                // bind(2) is given the folder of a socket and its name.
+                if name != "--listen", !value.hasPrefix("/") {
+                    return .wrong("\(name): invalid value '\(value)'; expected an absolute path")
+                }
                 if name == "--runtime" { runtime = value }
                 if name == "--socket" { socket = value }
                 guard name == "--listen" else { continue }

@@ -275,6 +275,9 @@ struct ExporterTests {
         let wrong = try run(daemon, "--listen", "localhost")
         #expect(wrong.status == .exited(2))
         #expect(wrong.text.contains("--listen: invalid value 'localhost'"))
+        let relative = try run(daemon, "--socket", "run/metrics")
+        #expect(relative.status == .exited(2))
+        #expect(relative.text.contains("--socket: invalid value 'run/metrics'; expected an absolute path"))
         // The command line comes first.
         let exporter = try RunningExporter(daemon, ["--listen", "off"])
         #expect(try exporter.scrape().contains("greenroom_up 1\n"))

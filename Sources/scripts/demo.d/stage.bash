@@ -120,17 +120,28 @@ start_daemon() {
 subscribe() {
     exec {events}< <(exec "$bin/greenroomctl" --runtime "$folder/run" --json watch 2>/dev/null)
     local entry tries=0
-    until ctl pressure warning >/dev/null 2>&1; ctl pressure normal >/dev/null 2>&1; read -r -t 0.1 -u "$events" entry; do
+    until ctl pressure warning >/dev/null 2>&1; ctl pressure normal >/dev/null 2>&1; read_entry 0.1; do
         [ $((tries += 1)) -lt 100 ] || fail "greenroomctl watch prints no events"
     done
     until [[ $entry == *'"level":"normal"'* ]]; do
-        read -r -t 5 -u "$events" entry || fail "greenroomctl watch stopped printing events"
+        read_entry 5 || fail "greenroomctl watch stopped printing events"
     done
     json containment "$(ctl --json pressure)" || fail "greenroomctl pressure does not print the containment"
     [[ $value =~ below\ (/[^ ]+) ]] && group=${BASH_REMATCH[1]}
     local version
     version=$(ctl --version)
     say "greenroomd ${version##* }: $value"
+}
+
+# read_entry SECONDS: reads the next line of events into `entry`. Status as of read. What read has got of a line when its time is over is
+# gone from the stream, and is the beginning of the next one.
+begun=''
+read_entry() {
+    local status=0
+    read -r -t "$1" -u "$events" entry || status=$?
+    entry=$begun$entry begun=''
+    if [ $status -gt 128 ]; then begun=$entry; fi
+    return $status
 }
 
 # await APP WANTED: reads events until the app enters the state WANTED or has an event of the kind WANTED.
@@ -142,7 +153,7 @@ await() {
     while [ $now -lt $end ]; do
         read_clock
         status=0
-        read -r -t 1 -u "$events" entry || status=$?
+        read_entry 1 || status=$?
         # A status above 128 is a timeout, another one the end of the stream.
         if [ $status -gt 128 ]; then continue; fi
         [ $status -eq 0 ] || fail "greenroomd exited"
