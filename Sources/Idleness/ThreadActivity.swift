@@ -46,8 +46,8 @@ package struct Wait: Hashable, Sendable {
     /// A timer descriptor: only what is left of it is known.
     package var isTimer: Bool { call == Self.timerDescriptor }
 
-    /// Whether it is known when it began. Since Linux 6.12 a thread may stay in the queue of a busy processor after it went to sleep; if
-    /// the kernel moves it to another one meanwhile, it clears the time.
+    /// Whether it is known when it began. Some sleeping threads show 0, probably those that the kernel has moved to another processor
+    /// while they were still in the queue of one (docs/decisions/idleness.md).
     package var hasBeginning: Bool { isTimer || length == nil || stamp > 0 }
 
     /// In place of the number of a system call.

@@ -122,7 +122,6 @@ struct ThreadReader {
         guard let stat = try proc.thread(thread, of: pid), let bytes = try proc.read("task/\(thread)/sched", of: pid),
             let stamp = executionStart(in: bytes)
         else { return nil }
-        // The kernel has moved the sleeping thread to another processor.
         if stamp == 0 { return (now, 0) }
         guard let offset = clocks.offset(of: stat.processor, at: now) else { return nil }
         return (.nanoseconds(Int64(clamping: stamp)) + offset, stamp)

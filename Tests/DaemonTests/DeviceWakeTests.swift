@@ -24,11 +24,8 @@ struct DeviceWakeTests {
 
         init() throws {
             loop = try EventLoop()
-            var ends: [Int32] = [-1, -1]
-            let type = SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-            try checkErrno(socketpair(AF_UNIX, Int32(type), 0, &ends), "socketpair")
-            devices = SharedDescriptor(Descriptor(adopting: ends[0]))
-            let socket = SharedDescriptor(Descriptor(adopting: ends[1]))
+            let socket: SharedDescriptor
+            (devices, socket) = try makeDatagramPair()
             var count: () -> Void = {}
             wakes = DeviceWakes(loop: loop, journal: .quiet, interval: Stage.interval) { () throws(SystemError) in
                 count()

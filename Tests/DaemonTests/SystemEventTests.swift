@@ -29,11 +29,8 @@ struct SystemEventTests {
             root = try TestDaemon.makeFolder()
             for folder in ["etc/default", "sys"] { try createDirectories(at: "\(root)/\(folder)") }
             loop = try EventLoop()
-            var ends: [Int32] = [-1, -1]
-            let type = SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-            try checkErrno(socketpair(AF_UNIX, Int32(type), 0, &ends), "socketpair")
-            devices = SharedDescriptor(Descriptor(adopting: ends[0]))
-            let socket = SharedDescriptor(Descriptor(adopting: ends[1]))
+            let socket: SharedDescriptor
+            (devices, socket) = try makeDatagramPair()
             sources = try SystemEvents(
                 loop: loop, journal: .quiet, events: events,
                 locations: SystemEvents.Locations(

@@ -11,10 +11,6 @@ import Systemd
 /// It interrupts the apps that are active when the first one is shown, until the last one is closed, or the client disconnects. A
 /// client interrupts apps of its own user; root those of any user.
 final class Alerts {
-    /// The most clients that report, and those of one user: a user needs one.
-    private static let mostClients = 64
-    private static let mostClientsPerUser = 8
-
     private struct Client {
         var user: UInt32
         /// `nil`: no alert is shown.
@@ -58,13 +54,9 @@ final class Alerts {
             end(client)
         } else if areWanted {
             if clients[client] == nil {
-                guard clients.count < Self.mostClients,
-                    clients.values.count(where: { $0.user == user }) < Self.mostClientsPerUser
-                else {
-                    return call.fail(
-                        ControlNames.Failure.tooMany.error(
-                            "\(Self.mostClientsPerUser) clients of uid \(user), or \(Self.mostClients) in all, report alerts already."
-                        ))
+                if let refusal = ReporterLimit.refusal(of: user, among: clients.values.map(\.user), reporting: "alerts")
+                {
+                    return call.fail(refusal)
                 }
                 clients[client] = Client(user: user)
                 call.onDisconnect { [weak self] in

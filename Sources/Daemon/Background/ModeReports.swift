@@ -14,9 +14,6 @@ import Systemd
 final class ModeReports {
     /// The most processes in a report. A desktop has a dozen streams and players.
     static let mostEntries = 256
-    /// The most clients whose reports are kept, and those of one user: a user needs one.
-    private static let mostClients = 64
-    private static let mostClientsPerUser = 8
     /// How long modes that were reported to the previous daemon count without a new report: clients connect again meanwhile.
     private let recoveryTime: Duration
 
@@ -133,13 +130,8 @@ final class ModeReports {
         let client = call.client
         let before = reports[client]
         if before == nil, !report.apps.isEmpty {
-            guard reports.count < Self.mostClients,
-                reports.values.count(where: { $0.user == user }) < Self.mostClientsPerUser
-            else {
-                return call.fail(
-                    ControlNames.Failure.tooMany.error(
-                        "\(Self.mostClientsPerUser) clients of uid \(user), or \(Self.mostClients) in all, report modes already."
-                    ))
+            if let refusal = ReporterLimit.refusal(of: user, among: reports.values.map(\.user), reporting: "modes") {
+                return call.fail(refusal)
             }
             call.onDisconnect { [weak self] in self?.disconnected(client) }
         }

@@ -63,8 +63,15 @@ extension LifecycleCore {
 
     mutating func continueIfStopped(_ index: AppIndex) {
         guard self[run: index].isStopped else { return }
-        self[run: index].isStopped = false
+        wasContinued(index)
         effects.append(.continueStopped(self[run: index].id))
+    }
+
+    /// What it was at when it stopped goes on, and does not end with the moment of a timer (L51): a look at all of its work decides.
+    mutating func wasContinued(_ index: AppIndex) {
+        guard self[run: index].isStopped else { return }
+        self[run: index].isStopped = false
+        if self[run: index].traffic.momentSince != nil { self[run: index].traffic.momentSince = nil }
     }
 
     // MARK: The watchdog of the foreground

@@ -185,7 +185,7 @@ package struct LifecycleCore: Hashable, Sendable {
             setTakesPart(index, now)
             answeredBackground(index, now)
         case .stopped: stopped(index, now)
-        case .continued: self[run: index].isStopped = false
+        case .continued: wasContinued(index)
         case .taskBegan(let name, let owner): taskBegan(index, name, owner, now)
         case .taskEnded(let name): taskEnded(index, name, now)
         case .taskProgressed(let name, let progress): taskProgressed(index, name, progress, now)

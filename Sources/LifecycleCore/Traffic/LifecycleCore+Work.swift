@@ -173,7 +173,7 @@ extension LifecycleCore {
     static let longestPulse = Duration.seconds(120)
     /// All suspended apps together are thawed by pulses once in this time at most, as far as `longestPulse` permits: a pulse of an
     /// http.server takes 0.6ms of processor time, its own included.
-    static let pulseShare = Duration.milliseconds(40)
+    static let pulseShare = Duration.milliseconds(60)
 
     /// The processor time in a moment was measured.
     private mutating func continueMoment(

@@ -210,7 +210,21 @@ struct WorkerTimerTests {
         #expect(thaws.count > 4 && zip(thaws.dropFirst(), thaws).dropFirst().allSatisfy { $0 - $1 == .seconds(21) })
     }
 
-    @Test("the pulses of many suspended workers are rarer: all together have one each 40 ms")
+    @Test("a worker that had stopped, and that a moment continues, is judged by all of its work")
+    func continuedInMoment() {
+        let harness = Self.worker(tick: .milliseconds(100))
+        harness.behave("web") { $0.work?.traffic = .zero }
+        harness.advance(.seconds(22))
+        // The traffic of a moment alone is no work.
+        #expect(Self.thaws(harness).count == 1 && harness.state("web") == .suspended)
+        harness.handle(.run(harness.run("web"), .stopped))
+        harness.advance(.seconds(120))
+        #expect(harness.effects(since: 0).contains(.continueStopped(harness.run("web"))))
+        #expect(Self.thaws(harness).count == 2 && harness.state("web") == .background)
+        #expect(harness.view("web").awake.map(\.reason) == [.work(.traffic)])
+    }
+
+    @Test("the pulses of many suspended workers are rarer: all together have one each 60 ms")
     func pulsesOfMany() {
         let harness = Harness()
         for number in 0..<100 {
@@ -222,7 +236,7 @@ struct WorkerTimerTests {
         }
         harness.advance(.seconds(10))
         // On a whole second.
-        #expect(harness.view("web99").pulseIn.map { $0 >= .seconds(4) && $0 < .seconds(5) } == true)
+        #expect(harness.view("web99").pulseIn.map { $0 >= .seconds(6) && $0 < .seconds(7) } == true)
     }
 
     @Test("no pulse comes sooner than PulseSec=, however long that is")
