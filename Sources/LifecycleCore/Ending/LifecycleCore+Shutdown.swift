@@ -99,6 +99,8 @@ extension LifecycleCore {
         case .notRunning: apps[index].life = .notRunning(NotRunning())
         case .launching, .foreground, .enteringBackground, .background, .waking:
             if apps[index].policy.isEssential {
+                // A request to end it would end it before the others.
+                if apps[index].execution?.pending == .terminate { setPending(index, .background) }
                 shutdown?.waiting.append(index)
                 return false
             }

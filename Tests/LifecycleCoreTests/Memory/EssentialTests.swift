@@ -69,6 +69,25 @@ struct EssentialTests {
         #expect(harness.core.isFinished)
     }
 
+    @Test("an essential app that was to end after its launch ends after the others in a shutdown (L46)")
+    func pendingEnd() {
+        let harness = harness()
+        harness.launch("photos")
+        harness.behave("photos") { $0.terminating = .ignores }
+        harness.terminate("display")
+        harness.behave("display") { $0.launching = .spawns }
+        harness.launch("display", .background)
+        let mark = harness.mark
+        harness.terminate("display")
+        harness.handle(.shutdownRequested(immediately: false))
+        harness.handle(.run(harness.run("display"), .ready))
+        #expect(!harness.notices("display", since: mark).contains(.willTerminate))
+        harness.exit("photos")
+        harness.advance(.seconds(10))
+        #expect(harness.notices("display", since: mark).last == .willTerminate)
+        #expect(harness.core.isFinished)
+    }
+
     @Test("an essential app in the foreground stays there until the others have ended (L46)")
     func staysInFront() {
         let harness = harness()
