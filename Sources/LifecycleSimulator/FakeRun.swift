@@ -91,6 +91,8 @@ struct FakeRun {
     // MARK: The state of the app
 
     var openTasks: [String] = []
+    /// A daemon has died with messages of it that it had not handled.
+    var hasLostMessages = false
     var tasksBegun = 0
     /// Tasks that it does not end by itself.
     var exports: [String] = []

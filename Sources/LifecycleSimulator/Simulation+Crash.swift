@@ -71,6 +71,7 @@ extension World {
 
     /// Removes the undelivered events that the next daemon cannot find out.
     mutating func dropUndelivered(messagesKept: Bool, losesStatus: () -> Bool) {
+        if !messagesKept { for run in runs.indices { runs[run].hasLostMessages = true } }
         let count = queue.count
         var left: [(Microseconds, Item)] = []
         left.reserveCapacity(count)

@@ -156,7 +156,7 @@ extension World {
         case .heartbeat: heartbeat(run)
         case .completeWake(let result): completeWakes(run, result)
         case .actSpontaneously: actSpontaneously(run)
-        case .send(let event): send(run, event)
+        case .send(let event): if !isOfLostEnd(event, run) { send(run, event) }
         case .readInput: readInput(run)
         case .accept: acceptClients(run)
         case .answerRequests: answerRequests(run)

@@ -63,6 +63,13 @@ extension World {
         }
     }
 
+    /// Whether an app would report the progress of a task that it has ended, when the end may have been lost with a daemon: nothing
+    /// ends the task of a worker that does.
+    func isOfLostEnd(_ event: Event, _ run: Int) -> Bool {
+        guard case .run(_, .taskProgressed(let name, _)) = event, runs[run].hasLostMessages else { return false }
+        return !runs[run].openTasks.contains(name) && !runs[run].exports.contains(name)
+    }
+
     mutating func cancelTask() {
         guard progress.isReported, progress.random.chance(200) else { return }
         let app = progress.random.below(progress.random.chance(500) ? min(2, apps.count) : apps.count)

@@ -93,7 +93,7 @@ final class CgroupLeaf {
     }
 
     func value(_ file: String, _ key: String) throws(SystemError) -> UInt64? {
-        try readFileIfPresent(at: file, in: folder, limit: 16 * 1024).flatMap { flatKeyed($0, key) }
+        try readRecord(at: file, in: folder, limit: 16 * 1024).flatMap { flatKeyed($0, key) }
     }
 
     /// `nil` without the memory controller.

@@ -164,7 +164,8 @@ package final class Containment {
     package func owner(of pid: Int32) throws(SystemError) -> ProcessOwner {
         switch mode {
         case .cgroup(let root):
-            guard let bytes = try proc.read("cgroup", of: pid), let group = CgroupMembership(parsing: bytes).unified
+            guard let bytes = try proc.readRecord("cgroup", of: pid),
+                let group = CgroupMembership(parsing: bytes).unified
             else { return .ended }
             guard let own = root.mount.group(ofFolder: root.path), group.hasPrefix(own == "/" ? own : own + "/")
             else { return .other }

@@ -178,6 +178,7 @@ extension Enclosure {
                 let isKnown = known?.pid == pid && known?.isOver == false
                 if let process = try isKnown ? known : Process.open(pid) { opened.append(process) }
             }
+            if opened.allSatisfy({ $0 === known }) { return (opened, max(0, pids.count - limit)) }
             // A pid that was opened and is in the group now belongs to the process that was opened.
             let members = Set(try leaf.pids())
             return (opened.filter { members.contains($0.pid) }, max(0, pids.count - limit))

@@ -148,7 +148,8 @@ package final class Enclosure {
     package func contains(_ pid: Int32) throws(SystemError) -> Bool {
         switch kind {
         case .cgroup(let leaf):
-            guard let own = leaf.root.mount.group(ofFolder: leaf.path), let bytes = try proc.read("cgroup", of: pid),
+            guard let own = leaf.root.mount.group(ofFolder: leaf.path),
+                let bytes = try proc.readRecord("cgroup", of: pid),
                 let group = CgroupMembership(parsing: bytes).unified
             else { return false }
             return group == own || group.hasPrefix(own + "/")

@@ -11,9 +11,10 @@ extension Enclosure {
     /// setuid program) keeps its value.
     /// - Parameters:
     ///   - score: -1000 … 1000.
+    ///   - isFrozen: no process is created meanwhile.
     ///   - isOwn: whether the daemon may have set this value before. A higher value that the process has chosen itself is left.
-    package func setOOMScore(_ score: Int, isOwn: (Int) -> Bool) throws(SystemError) {
-        try forEachProcess { (pid) throws(SystemError) in
+    package func setOOMScore(_ score: Int, isFrozen: Bool = false, isOwn: (Int) -> Bool) throws(SystemError) {
+        try forEachProcess(isFrozen: isFrozen) { (pid) throws(SystemError) in
             guard let current = try oomScore(of: pid), current != score, current < score || isOwn(current) else {
                 return
             }
@@ -22,7 +23,7 @@ extension Enclosure {
     }
 
     private func oomScore(of pid: Int32) throws(SystemError) -> Int? {
-        guard let bytes = try proc.read("oom_score_adj", of: pid, limit: 32) else { return nil }
+        guard let bytes = try proc.readRecord("oom_score_adj", of: pid, limit: 32) else { return nil }
         var scanner = ByteScanner(bytes)
         return scanner.number()
     }

@@ -31,9 +31,10 @@ extension Enclosure {
 
     /// Calls `body` for each process, with a cgroup also for those that are created meanwhile. A new process inherits what is set
     /// from the one that creates it, so after a search that finds none, all have it.
-    func forEachProcess(_ body: (Int32) throws(SystemError) -> Void) throws(SystemError) {
+    /// - Parameter isFrozen: no process is created meanwhile.
+    func forEachProcess(isFrozen: Bool = false, _ body: (Int32) throws(SystemError) -> Void) throws(SystemError) {
         var done: Set<Int32> = []
-        for _ in 0..<mostSearches {
+        for _ in 0..<(isFrozen ? 1 : mostSearches) {
             let found = try pids().filter { done.insert($0).inserted }
             if found.isEmpty { return }
             for pid in found { try body(pid) }

@@ -77,7 +77,7 @@ package final class GPUSearch {
     private func examine(_ item: DescriptorWalk.Item) throws(SystemError) {
         guard item.target.starts(with: "/dev/dri/".utf8) || item.target.starts(with: "/dev/accel/".utf8) else { return }
         do {
-            if let info = try proc.read("fdinfo/\(item.number)", of: item.pid) {
+            if let info = try proc.readRecord("fdinfo/\(item.number)", of: item.pid) {
                 use.add(info, device: item.target.text)
             }
         } catch {

@@ -265,7 +265,7 @@ package final class LockSearch {
         if resources.containsHeld(link.text) { heldResources.insert(link.text) }
         let bytes: [UInt8]
         do {
-            guard let info = try proc.read("fdinfo/\(name)", of: examined) else { return }
+            guard let info = try proc.readRecord("fdinfo/\(name)", of: examined) else { return }
             bytes = info
         } catch {
             guard error.isRefusal || error.errno == EFBIG else { throw error }

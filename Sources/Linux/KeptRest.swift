@@ -40,7 +40,7 @@ package struct KeptRest: Hashable, Sendable {
     }
 
     private func isInCall(_ proc: ProcFS) -> Bool {
-        let bytes = (try? proc.read("task/\(thread)/syscall", of: process, limit: 512)) ?? nil
+        let bytes = (try? proc.readRecord("task/\(thread)/syscall", of: process, limit: 512)) ?? nil
         return bytes.flatMap { ShownActivity(parsing: $0) }
             == .call(ShownCall(number: wait.call, arguments: wait.arguments))
     }

@@ -14,12 +14,17 @@ package struct ProcFS {
         try readFileIfPresent(at: "\(root)/\(pid)/\(name)", limit: limit)
     }
 
+    /// A file that the kernel writes as one record, as most are that describe a process or a thread; not `maps`, `mountinfo`, `timers`.
+    package func readRecord(_ name: String, of pid: Int32, limit: Int = ProcFS.limit) throws(SystemError) -> [UInt8]? {
+        try Posix.readRecord(at: "\(root)/\(pid)/\(name)", limit: limit)
+    }
+
     package func stat(of pid: Int32) throws(SystemError) -> ProcessStat? {
-        try read("stat", of: pid).flatMap { ProcessStat(parsing: $0) }
+        try readRecord("stat", of: pid).flatMap { ProcessStat(parsing: $0) }
     }
 
     package func thread(_ thread: Int32, of pid: Int32) throws(SystemError) -> ProcessStat? {
-        try read("task/\(thread)/stat", of: pid).flatMap { ProcessStat(parsing: $0) }
+        try readRecord("task/\(thread)/stat", of: pid).flatMap { ProcessStat(parsing: $0) }
     }
 
     /// Returns all pids in ascending order.

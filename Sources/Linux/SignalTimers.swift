@@ -16,7 +16,7 @@ package struct SignalTimer: Hashable, Sendable {
 
     /// - Returns: `nil` if the process has no such timer: it catches no SIGALRM, and has created none.
     package init?(of process: Int32, _ proc: ProcFS) throws(SystemError) {
-        guard let bytes = try proc.read("status", of: process), let status = ProcessStatus(parsing: bytes) else {
+        guard let bytes = try proc.readRecord("status", of: process), let status = ProcessStatus(parsing: bytes) else {
             return nil
         }
         // The file shows timers of timer_create(2) only.
@@ -30,7 +30,8 @@ package struct SignalTimer: Hashable, Sendable {
 
     /// Whether a signal has arrived since the freeze.
     package func isDue(_ proc: ProcFS = ProcFS()) -> Bool {
-        guard let bytes = (try? proc.read("status", of: process)) ?? nil, let status = ProcessStatus(parsing: bytes),
+        guard let bytes = (try? proc.readRecord("status", of: process)) ?? nil,
+            let status = ProcessStatus(parsing: bytes),
             let now = try? Self.pending(of: process, status, isOfThreads: isOfThreads, proc)
         else { return false }
         return now & ~pending != 0
@@ -42,7 +43,7 @@ package struct SignalTimer: Hashable, Sendable {
         var pending = status.pendingSignals
         guard isOfThreads else { return pending }
         for thread in try proc.threads(of: process).prefix(mostThreads) where thread != process {
-            guard let bytes = try proc.read("task/\(thread)/status", of: process) else { continue }
+            guard let bytes = try proc.readRecord("task/\(thread)/status", of: process) else { continue }
             pending |= ProcessStatus(parsing: bytes)?.pendingSignals ?? 0
         }
         return pending

@@ -20,7 +20,7 @@ struct ThreadReader {
     func look(atThread thread: Int32, of pid: Int32) throws(SystemError) -> ThreadLook {
         let bytes: [UInt8]
         do {
-            guard let read = try proc.read("task/\(thread)/syscall", of: pid, limit: 512) else { return .gone }
+            guard let read = try proc.readRecord("task/\(thread)/syscall", of: pid, limit: 512) else { return .gone }
             bytes = read
         } catch {
             if error.errno == EPERM || error.errno == EACCES { return found(thread, .unreadable) }
@@ -119,7 +119,8 @@ struct ThreadReader {
 
     /// When the thread was on a processor last: the beginning of its wait. `stamp` 0: that is not known.
     private func began(_ thread: Int32, of pid: Int32) throws(SystemError) -> (time: Duration, stamp: UInt64)? {
-        guard let stat = try proc.thread(thread, of: pid), let bytes = try proc.read("task/\(thread)/sched", of: pid),
+        guard let stat = try proc.thread(thread, of: pid),
+            let bytes = try proc.readRecord("task/\(thread)/sched", of: pid),
             let stamp = executionStart(in: bytes)
         else { return nil }
         if stamp == 0 { return (now, 0) }

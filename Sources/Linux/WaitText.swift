@@ -25,7 +25,7 @@ extension WorkFindings {
     private func object(of call: Int, in thread: Int) -> String {
         let proc = ProcFS()
         guard let name = unwatchedCalls[call], callsOfDescriptors.contains(name), let pid = processOf[thread],
-            let bytes = (try? proc.read("task/\(thread)/syscall", of: pid, limit: 512)) ?? nil,
+            let bytes = (try? proc.readRecord("task/\(thread)/syscall", of: pid, limit: 512)) ?? nil,
             case .call(let shown)? = ShownActivity(parsing: bytes), shown.number == call,
             let target = linkTarget(
                 "\(proc.root)/\(pid)/fd/\(Int32(truncatingIfNeeded: shown.arguments[0]))", limit: 4097)
@@ -37,7 +37,8 @@ extension WorkFindings {
 
     private func name(of thread: Int) -> String {
         guard thread > 0 else { return "timer descriptor \(-thread & 0xff_ffff) of process \(-thread >> 24)" }
-        let comm = (processOf[thread].flatMap { try? ProcFS().read("task/\(thread)/comm", of: $0, limit: 64) }) ?? nil
+        let comm =
+            (processOf[thread].flatMap { try? ProcFS().readRecord("task/\(thread)/comm", of: $0, limit: 64) }) ?? nil
         guard let comm else { return "thread \(thread)" }
         return "thread \(thread) (\(comm.dropLast().text.printable(upTo: 24)))"
     }

@@ -173,7 +173,7 @@ package final class WorkLook {
 
     /// A timer descriptor waits as a thread does that sleeps until then (proc_pid_fdinfo(5)).
     private func inspectTimer(_ number: Int32) throws(SystemError) {
-        guard let bytes = try proc.read("fdinfo/\(number)", of: listedProcess),
+        guard let bytes = try proc.readRecord("fdinfo/\(number)", of: listedProcess),
             let timer = TimerDescriptor(parsing: bytes),
             let rest = timer.rest
         else { return }
@@ -191,7 +191,7 @@ package final class WorkLook {
     }
 
     private func countTransfers(of pid: Int32) throws(SystemError) {
-        guard let bytes = try proc.read("io", of: pid) else { return }
+        guard let bytes = try proc.readRecord("io", of: pid) else { return }
         findings.transfers.calls &+= (flatKeyed(bytes, "syscr:") ?? 0) &+ (flatKeyed(bytes, "syscw:") ?? 0)
         findings.transfers.written[pid] = flatKeyed(bytes, "wchar:") ?? 0
         findings.transfers.received &+= flatKeyed(bytes, "rchar:") ?? 0

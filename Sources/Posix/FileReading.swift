@@ -27,6 +27,22 @@ package func readFileIfPresent(
     }
 }
 
+/// Reads a file of /proc or of a cgroup that the kernel writes as one record (`single_open` of its seq_file(9)), so that a read which
+/// does not fill the buffer returns all of it: its type and its end are not looked up, which are two of five system calls. `nil` if its
+/// process or cgroup is gone. More than `limit` bytes throw EFBIG.
+/// - Parameter folder: a relative path starts there instead of at the working directory.
+package func readRecord(
+    at path: String, in folder: SharedDescriptor? = nil, limit: Int
+) throws(SystemError) -> [UInt8]? {
+    do {
+        let file = try openFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, in: folder)
+        return try file.readAll(limit: limit, path: path, isRecord: true)
+    } catch {
+        if error.meansGone { return nil }
+        throw error
+    }
+}
+
 /// Opens a file, close-on-exec; a relative path starts at `folder`, or at the working directory.
 package func openFile(
     _ path: String, _ flags: Int32, in folder: SharedDescriptor?
@@ -45,7 +61,8 @@ extension Descriptor {
     }
 
     /// Reads from the file offset to the end; more than `limit` bytes throw EFBIG.
-    package func readAll(limit: Int, path: String?) throws(SystemError) -> [UInt8] {
+    /// - Parameter isRecord: a read that does not fill the buffer has reached the end (`readRecord`).
+    package func readAll(limit: Int, path: String?, isRecord: Bool = false) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
         // Files of /proc and /sys report size 0; most of them fit into the first read.
         var size = 4096
@@ -55,6 +72,7 @@ extension Descriptor {
             if piece.isEmpty { return bytes }
             if bytes.isEmpty { bytes = piece } else { bytes += piece }
             if bytes.count > limit { throw SystemError(call: "read", errno: EFBIG, path: path) }
+            if isRecord, piece.count < space { return bytes }
             size = min(size * 2, 1 << 20)
         }
     }

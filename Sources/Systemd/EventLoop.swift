@@ -43,6 +43,8 @@ package final class EventLoop {
     package private(set) var servedTurns = 0
     /// When the current turn began; `nil` between two turns.
     private var turnStart: Duration?
+    /// When the turn looked for waiting events last, or began, and whether it has found one.
+    private var awaitedLook = (at: Duration.zero, found: false)
     /// What the current turn is attributed to, if it is over.
     private var turnSource: StaticString = ""
     /// The longest turn so far.
@@ -239,7 +241,8 @@ package final class EventLoop {
 
     /// How long a turn works before it leaves the rest to a later turn.
     package static let turnBudget = Duration.milliseconds(1)
-    /// The same while an event waits to be served. A turn that ends sooner would do little but look for events.
+    /// The same while an event waits to be served, and the time between two looks for one. A turn that ends sooner would do little but
+    /// look for events.
     package static let turnBudgetIfAwaited = Duration.microseconds(100)
     /// A turn that takes longer is reported (`onLongTurn`).
     package static let longTurn = Duration.milliseconds(10)
@@ -247,8 +250,11 @@ package final class EventLoop {
     /// Whether the current turn has used up its time. False outside of a turn: then nothing waits for the loop.
     package var isTurnOver: Bool {
         guard let turnStart else { return false }
-        let time = clock() - turnStart
-        return time >= Self.turnBudget || (time >= Self.turnBudgetIfAwaited && hasPendingEvent)
+        let now = clock()
+        if awaitedLook.found || now - turnStart >= Self.turnBudget { return true }
+        guard now - awaitedLook.at >= Self.turnBudgetIfAwaited else { return false }
+        awaitedLook = (at: now, found: hasPendingEvent)
+        return awaitedLook.found
     }
 
     /// Whether a descriptor, a signal or a timer has an event that the loop has not read yet.
@@ -314,6 +320,7 @@ package final class EventLoop {
         _ state: HandlerState, from start: Duration, _ processorStart: Duration, _ handler: () -> TurnResult
     ) -> TurnResult {
         turnStart = start
+        awaitedLook = (at: start, found: false)
         turnSource = state.label
         let result = handler()
         let duration = clock() - start

@@ -33,6 +33,13 @@ final class SecondSettings {
         if queue.count == 1 { arm() }
     }
 
+    /// The run needs no second time.
+    func remove(_ run: RunController) {
+        guard run.setAgainAt != nil else { return }
+        run.setAgainAt = nil
+        queue.removeAll { $0.run == run.id }
+    }
+
     /// Without a timer the second time is left out.
     private func arm() {
         guard let next = queue.first else {

@@ -43,7 +43,8 @@ extension RunController {
     func setOOMClass(_ oomClass: OOMClass) {
         self.oomClass = oomClass
         applyOOMClass()
-        context.secondSettings.add(self)
+        // A frozen app creates no process. Its thaw sets them again.
+        if oomClass == .suspended { context.secondSettings.remove(self) } else { context.secondSettings.add(self) }
         switch oomClass {
         case .active, .inactive: context.protection.insert(id)
         case .background, .suspended: context.protection.remove(id)
@@ -62,7 +63,9 @@ extension RunController {
         let isFirst = !isOOMScoreSet
         isOOMScoreSet = true
         attempt {
-            try enclosure.setOOMScore(own[oomClass.rawValue]) { isFirst || own.contains($0) }
+            try enclosure.setOOMScore(own[oomClass.rawValue], isFrozen: oomClass == .suspended) {
+                isFirst || own.contains($0)
+            }
         }
     }
 
