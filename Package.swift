@@ -147,7 +147,7 @@ let package = Package(
             "ControlTests",
             [
                 "greenroomctl", "greenroom-top", "Control", "LoopPolicy", "Posix", "Systemd", "JSON", "LifecycleCore",
-                "TestKit",
+                "TestKit", "Timeline",
             ]),
         tests("TimelineTests", ["Timeline", "JSON", "LifecycleCore", "TestKit"]),
         tests("BenchTests", ["greenroom-bench", "JSON"]),

@@ -28,8 +28,10 @@ package struct SleepAccount {
         package var idleMemory = 0.0
         /// Processor time that it used meanwhile.
         package var processorTime = Duration.zero
-        /// How often input came that would not have woken it.
+        /// In how many of the sleeps input came that would not have woken it.
         package var missedInputs = 0
+
+        package init() {}
     }
 
     private struct Progress {

@@ -47,12 +47,19 @@ struct SavingsDocument {
                 Cell(app.dryRun.processorTime.timeSpan), Cell(wakes(app.dryRun.wakes)),
             ]
         }
-        let cut = apps.filter { $0.dryRun.missedInputs > 0 }.map { app in
-            "Input that would not have woken \(app.id.name) came in \(app.dryRun.missedInputs) of its \(app.dryRun.sleeps) sleeps, "
-                + "and would have waited: consider Traffic=yes.\n"
-        }
         return "\nWith Suspend=dry-run, in which nothing is frozen:\n"
-            + table.text(session.screen) + cut.joined()
+            + table.text(session.screen) + apps.map { Self.missedInput(of: $0.id, $0.dryRun) }.joined()
+    }
+
+    /// The sentence about input that would have waited for the app; empty without such input.
+    static func missedInput(of app: AppID, _ dryRun: SleepAccount.DryRun) -> String {
+        let (missed, sleeps) = (dryRun.missedInputs, dryRun.sleeps)
+        guard missed > 0 else { return "" }
+        let which =
+            sleeps == 1
+            ? "its only sleep" : missed == sleeps ? "each of its \(sleeps) sleeps" : "\(missed) of its \(sleeps) sleeps"
+        return
+            "Input that would not have woken \(app.name) came in \(which), and would have waited: consider Traffic=yes.\n"
     }
 
     private var summary: String {
