@@ -26,6 +26,7 @@ struct ReplayDocument {
         }
         var table = Table(["TIME", "KILLED", "WITH \((order?.name ?? "").uppercased())"], kept: 2)
         if order == nil { table = Table(["TIME", "KILLED"], kept: 2) }
+        table.isReport = true
         table.rows = decisions.map { decision in
             let cells = [Cell(when(decision.at, session)), Cell(words(decision.recorded), .bold)]
             return order == nil ? cells : cells + [Cell(words(decision.other))]

@@ -22,6 +22,7 @@ struct SavingsDocument {
         guard !apps.isEmpty else { return "No app had a process in the recorded \(words(span)).\n" }
         var table = Table(
             ["APP", "ASLEEP", "OF", "SLEEPS", "IDLE MEMORY", "WOKEN BY"], right: [1, 2, 3, 4], flexible: [5])
+        table.isReport = true
         table.rows = apps.map { app in
             [
                 Cell(app.id.name), Cell(words(app.account.asleep)), Cell(words(app.account.running)),
@@ -40,6 +41,7 @@ struct SavingsDocument {
             ["APP", "WOULD SLEEP", "OF", "SLEEPS", "IDLE MEMORY", "PROCESSOR TIME", "WOKEN BY"],
             right: [1, 2, 3, 4, 5],
             flexible: [6])
+        table.isReport = true
         table.rows = apps.map { app in
             [
                 Cell(app.id.name), Cell(words(app.dryRun.asleep)), Cell(words(app.account.running)),

@@ -14,7 +14,8 @@ struct Cell {
 }
 
 /// Rows in aligned columns. On a terminal there is a heading, columns that are empty in all rows are left out, and the last column
-/// is wrapped. Elsewhere an empty cell is `-`, so that the columns can be counted.
+/// is wrapped. Elsewhere there is no heading and an empty cell is `-`, so that a program can count the columns; a table of a report
+/// (`isReport`) has the same form everywhere.
 ///
 /// Where the screen is too narrow, the last column goes below the others, and then columns are left out from the right. The first
 /// ones, which name a row, are never cut and never left out.
@@ -28,6 +29,9 @@ struct Table {
     var kept: Int
     /// Whether nothing is cut, wrapped or left out for the width of the screen.
     var isFull = false
+    /// Whether sentences or other tables are printed with this one, so that no program can count its columns: it has its heading
+    /// and leaves out its empty columns everywhere.
+    var isReport = false
     var rows: [[Cell]] = []
 
     init(_ heading: [String], right: Set<Int> = [], flexible: Set<Int> = [], kept: Int = 2) {
@@ -44,17 +48,18 @@ struct Table {
 
     func text(_ screen: Screen) -> String {
         let head = heading.map { Cell($0, .heading) }
-        let filled = rows.map { $0.map { $0.text.isEmpty && !screen.isTerminal ? Cell("-") : $0 } }
-        let all = (screen.isTerminal ? [head] : []) + filled
+        let isForPeople = screen.isTerminal || isReport
+        let filled = rows.map { $0.map { $0.text.isEmpty && !isForPeople ? Cell("-") : $0 } }
+        let all = (isForPeople ? [head] : []) + filled
         let widths = heading.indices.map { column in all.map { $0[column].width }.max() ?? 0 }
         var layout = Layout(columns: Array(heading.indices), widths: widths)
-        if screen.isTerminal, !rows.isEmpty {
+        if isForPeople, !rows.isEmpty {
             layout.columns.removeAll { column in column > 0 && filled.allSatisfy { $0[column].text.isEmpty } }
         }
         if let width = screen.width, !isFull { fit(&layout, width, mayLeaveOut: screen.isTerminal) }
         return all.enumerated().map { index, row in
             // The heading of a column that is below the others names nothing.
-            let isNameless = layout.isBelow && screen.isTerminal && index == 0
+            let isNameless = layout.isBelow && isForPeople && index == 0
             return line(row, layout, isNameless: isNameless, screen)
         }.joined()
     }

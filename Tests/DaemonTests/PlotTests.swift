@@ -54,30 +54,33 @@ struct PlotTests {
         let late = try JSONValue.parse(try output("--json", "plot", "photos", "--since", "now"))
         #expect(late["apps"]?.arrayValue?.first?["states"]?.arrayValue?.isEmpty == true)
 
-        // Columns are as wide as what is in them, and a pipe has no headings.
+        // Columns are as wide as what is in them. A report has its headings in a pipe, too.
         func lines(_ output: String) -> [String] {
             output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
         }
         let savings = lines(try output("savings"))
-        try #require(savings.count == 7, "\(savings)")
-        #expect(savings[0].hasPrefix("photos ") && savings[0].contains("s 1 "), "\(savings)")
+        try #require(savings.count == 9, "\(savings)")
+        #expect(savings[0] == "APP ASLEEP OF SLEEPS IDLE MEMORY")
+        #expect(savings[1].hasPrefix("photos ") && savings[1].contains("s 1 "), "\(savings)")
         #expect(savings.contains { $0.hasPrefix("In ") && $0.contains(", 3 apps slept for ") })
         #expect(
-            savings[4...5] == [
+            savings[5...6] == [
                 "1 suspended app was ended to free memory.", "With Suspend=dry-run, in which nothing is frozen:",
             ])
-        #expect(savings[6].hasPrefix("trial ") && savings[6].contains("s 1 "))
+        #expect(savings[7].hasPrefix("APP WOULD SLEEP OF SLEEPS ") && !savings.contains { $0.hasSuffix(" -") })
+        #expect(savings[8].hasPrefix("trial ") && savings[8].contains("s 1 "))
         let replay = lines(try output("replay", "--jetsam-order", "lru"))
-        let decision = try #require(replay.first).split(separator: " photos (", omittingEmptySubsequences: false)
-        try #require(replay.count == 3)
+        try #require(replay.count == 4)
+        #expect(replay[0] == "TIME KILLED WITH LRU")
+        let decision = replay[1].split(separator: " photos (", omittingEmptySubsequences: false)
         #expect(decision.count == 3 && decision.dropFirst().allSatisfy { $0.hasSuffix(", suspended)") }, "\(replay)")
         #expect(
-            replay[1].hasSuffix(
+            replay[2].hasSuffix(
                 " events, 1 app was killed for memory with largest; with lru it would have been 1, the same in 1 of 1 decisions."
             ))
-        #expect(replay[2] == "Each decision is judged by what was recorded until then.")
+        #expect(replay[3] == "Each decision is judged by what was recorded until then.")
         let plain = lines(try output("replay"))
-        #expect(plain.count == 2 && plain[1].hasSuffix(" events, 1 app was killed for memory with largest."))
+        #expect(plain.count == 3 && plain[2].hasSuffix(" events, 1 app was killed for memory with largest."))
     }
 
     @Test("what cannot be shown is refused: no form, two, an app that was not recorded, a trace on a terminal")
