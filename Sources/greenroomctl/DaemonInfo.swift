@@ -12,6 +12,8 @@ struct DaemonInfo: Equatable {
     var vendor: String?
     /// How the daemon contains apps, in words.
     var containment: String?
+    /// Why manifests were ignored, and greenroom.conf was refused.
+    var fileProblems: [String] = []
     /// When the daemon was started.
     var started: Timestamp?
     /// The same as a time of `EventLoop.now`, which changes of the system clock do not move.
@@ -28,6 +30,7 @@ struct DaemonInfo: Equatable {
         state = text("StateFolder")
         vendor = text("VendorFolder")
         containment = text("Containment")
+        fileProblems = properties["FileProblems"]?.unwrapped.arrayValue?.compactMap(\.stringValue) ?? []
         started = number("StartTimestamp").map { Timestamp(microseconds: $0) }
         startedMonotonic = number("StartTimestampMonotonic").map { .microseconds($0) }
     }

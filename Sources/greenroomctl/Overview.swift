@@ -23,13 +23,14 @@ struct Overview {
     /// The most problems that are shown on a screen; --json has all.
     static let maximumProblems = 10
 
-    /// What is short or wrong: memory first, then the apps in the order of their IDs.
+    /// What is short or wrong: memory first, then files of no app, then the apps in the order of their IDs.
     var problems: [Problem] {
         var found: [Problem] = []
         if memory.level != "normal" {
             found.append(
                 Problem(app: nil, text: "memory: \(memory.level)" + (memory.cause.map { " (\($0))" } ?? "")))
         }
+        found += info.fileProblems.map { Problem(app: nil, text: escaped($0)) }
         for app in apps { found += app.problems.map { Problem(app: app.id, text: $0) } }
         return found
     }
@@ -70,7 +71,7 @@ struct Overview {
         }
         if problems.isEmpty { sheet.add("Problems", "none") }
         for (index, problem) in problems.prefix(Self.maximumProblems).enumerated() {
-            let style: Style = problem.app == nil && memory.level == "critical" ? .boldRed : .yellow
+            let style: Style = index == 0 && memory.level == "critical" ? .boldRed : .yellow
             sheet.add(
                 index == 0 ? "Problems" : "", (problem.app.map { escaped($0) + ": " } ?? "") + problem.text, style)
         }

@@ -39,7 +39,7 @@ final class FakeDaemon {
     private let properties: [(name: String, value: Variant)]
 
     /// - Parameter isOld: whether it is of a version that had none of the properties.
-    init(isOld: Bool = false) throws {
+    init(isOld: Bool = false, fileProblems: [String] = []) throws {
         loop = try EventLoop()
         properties =
             isOld
@@ -48,6 +48,7 @@ final class FakeDaemon {
                 ("ConfigFolder", .string(folder.path + "/config")), ("RuntimeFolder", .string(folder.path)),
                 ("StateFolder", .string("/var/lib/greenroom")), ("VendorFolder", .string("/usr/lib/greenroom")),
                 ("StartTimestamp", .uint64(Records.time.microseconds)), ("StartTimestampMonotonic", .uint64(0)),
+                ("FileProblems", .array("s", fileProblems.map(Variant.string))),
                 ("Containment", .string("containing apps in cgroups below /sys/fs/cgroup/greenroom (cgroup v2)")),
             ]
         let methods = Self.methods.map { method in

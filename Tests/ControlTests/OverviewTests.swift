@@ -15,8 +15,12 @@ struct OverviewTests {
         },
     ]
 
-    private func daemon(_ apps: [AppStatus] = Self.apps, _ memory: MemoryStatus = Records.memory) throws -> FakeDaemon {
-        let daemon = try FakeDaemon()
+    private static let fileProblem = "/etc/greenroom/apps/my app.app: ignored because of its \u{1B}name"
+
+    private func daemon(
+        _ apps: [AppStatus] = Self.apps, _ memory: MemoryStatus = Records.memory, fileProblems: [String] = []
+    ) throws -> FakeDaemon {
+        let daemon = try FakeDaemon(fileProblems: fileProblems)
         daemon.answer("List", apps)
         daemon.answer("Version", ControlNames.version)
         daemon.answer("Pressure", memory)
@@ -39,6 +43,7 @@ struct OverviewTests {
             "     Memory: apps use 1.0G of a budget of 3.0G",
             "             2.0G of 8.0G (25%) is available",
             "   Problems: memory: warning (tasks stall because memory is short)",
+            "             /etc/greenroom/apps/my app.app: ignored because of its \\x1bname",
             "             broken: broken.app:2:1: error: no such key",
             "             worker@42: 80 (stream): bind: Address already in use",
             "             worker@42: connections have waited for 12s",
@@ -51,7 +56,7 @@ struct OverviewTests {
         "greenroomctl alone and status without an app show the daemon, the apps by state, memory and problems",
         arguments: [[], ["status"]])
     func screen(verb: [String]) throws {
-        let daemon = try daemon()
+        let daemon = try daemon(fileProblems: [Self.fileProblem])
         let outcome = try RunningProgram(["--runtime", daemon.runtime] + verb, environment: [], terminal: false)
             .finish(in: daemon.loop)
         #expect(outcome.status == 0, "\(outcome.errors)")
@@ -62,7 +67,7 @@ struct OverviewTests {
 
     @Test("no line is wider than the terminal, and nothing is cut", arguments: [80, 140])
     func terminal(width: Int) throws {
-        let daemon = try daemon()
+        let daemon = try daemon(fileProblems: [Self.fileProblem])
         let outcome = try daemon.run(environment: ["COLUMNS=\(width)", "TERM=xterm", "NO_COLOR=1"], terminal: true)
         let found = lines(outcome.output)
         #expect(found.allSatisfy { displayWidth($0) <= width })

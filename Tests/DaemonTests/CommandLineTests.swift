@@ -176,6 +176,28 @@ struct CommandLineTests {
             "\(after.output)")
     }
 
+    @Test(
+        "a manifest that is ignored, and a configuration that is refused, are problems of status until they are mended")
+    func ignoredFiles() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let (ignored, configuration) = (daemon.config + "/apps/my photos.app", daemon.config + "/greenroom.conf")
+        func problems() throws -> [JSONValue] {
+            try JSONValue.parse(try control(daemon, ["status", "--json"]).output)["problems"]?.arrayValue ?? []
+        }
+        #expect(try problems() == [])
+        try replaceFile(at: ignored, with: Array("[App]\nExecStart=/bin/true\n".utf8))
+        try replaceFile(at: configuration, with: Array("[Manager]\nForegroundLimit=none\n".utf8))
+        _ = try daemon.call("Reload")
+        let found = try problems().compactMap { $0["problem"]?.stringValue }
+        try #require(found.count == 2, "\(found)")
+        #expect(found[0].hasPrefix("\(ignored): ignored because of its name; expected ID.app "))
+        #expect(found[1].hasPrefix("\(configuration):2:17: ") && found[1].contains("ForegroundLimit="), "\(found)")
+        #expect(try control(daemon, []).output.contains("Problems: \(ignored): ignored because of its name; "))
+        #expect(unlink(ignored) == 0 && unlink(configuration) == 0)
+        _ = try daemon.call("Reload")
+        #expect(try problems() == [])
+    }
+
     @Test("launch --no-block exits before the app is active; a refusal is reported")
     func noBlock() throws {
         let daemon = try TestDaemon([

@@ -44,6 +44,8 @@ final class ManifestLibrary {
     private(set) var broken: [AppID: String] = [:]
     /// The files of all apps, also of the broken ones.
     private(set) var files: [AppID: ManifestFiles] = [:]
+    /// Why files were ignored, and the configuration was refused: for people, without full stops.
+    private(set) var fileProblems: [String] = []
     private(set) var configuration = ManagerConfiguration()
     /// The instances without a file of their own, also those without a valid manifest.
     private(set) var transient: [AppID: TransientInstance] = [:]
@@ -118,6 +120,7 @@ final class ManifestLibrary {
         let both = Set(broken.keys).union(reading.broken.keys)
         let disabled = both.filter { broken[$0] != reading.broken[$0] }.sorted()
         broken = reading.broken
+        fileProblems = reading.fileProblems
         if let configuration = reading.configuration { self.configuration = configuration }
         return Changes(
             gone: reading.gone, disabled: disabled, errors: reading.errors, warnings: reading.warnings,

@@ -37,6 +37,8 @@ final class ManifestReading {
     private(set) var appFiles: [AppID: ManifestFiles] = [:]
     private(set) var errors: [ManifestFinding] = []
     private(set) var warnings: [ManifestFinding] = []
+    /// Of `errors` and `warnings`, those about files that are ignored and about the configuration: the status of no app has them.
+    private(set) var fileProblems: [String] = []
     /// Why not all files could be read, which says nothing about them: the daemon has too many open files, for example.
     private(set) var obstacle: SystemError?
     /// `nil`: the configuration has an error.
@@ -200,7 +202,9 @@ final class ManifestReading {
         let message =
             "ignored because of its name; expected ID.app with an ID of 1 to \(AppID.maximumLength) letters, digits, '_', "
             + "'.' or '-', or with the ID of a template or an instance such as worker@ or worker@1"
-        warnings.append(ManifestFinding(Diagnostic(.warning, folder + name, line: 0, column: 0, message)))
+        let finding = ManifestFinding(Diagnostic(.warning, folder + name, line: 0, column: 0, message))
+        warnings.append(finding)
+        fileProblems.append(finding.logged)
     }
 
     private func endList() {
@@ -281,6 +285,7 @@ final class ManifestReading {
                 "\(folders.config)/apps: \(selectedCount) apps; the limit is \(limits.apps): \(firstIgnored) and the apps after "
                 + "it are ignored"
             errors.append(ManifestFinding(.error, sentence))
+            fileProblems.append(sentence)
         }
         let defined = files.vendor.templates.union(files.config.templates)
         unreadTemplates = defined.union(selected.compactMap(\.id.template)).sorted()[...]
@@ -423,9 +428,14 @@ final class ManifestReading {
             let (parsed, diagnostics) = parsing.parseConfiguration(try files.configuration.map(Template.read))
             append(diagnostics)
             configuration = parsed
+            // The first one, as of an app.
+            if parsed == nil, let error = diagnostics.first(where: { $0.severity == .error }) {
+                fileProblems.append(error.sentence)
+            }
         } catch {
             record(error)
             errors.append(ManifestFinding(.error, "\(error)"))
+            fileProblems.append("\(error)")
         }
     }
 

@@ -43,6 +43,9 @@ extension ControlBus {
             BusProperty("Orientation", "s", .announced) { [unowned self] _ in .string(self.service.orientation) },
             BusProperty("AlertsWanted", "b", .announced) { [unowned self] _ in .bool(self.alerts.areWanted) },
             BusProperty("SettingsUsers", "au", .announced) { [unowned self] _ in self.service.settingsUsers },
+            BusProperty("FileProblems", "as", .silent) { [unowned self] _ in
+                .array("s", self.service.library.fileProblems.map(Variant.string))
+            },
             BusProperty("Containment", "s", .silent) { [unowned self] _ in
                 .string(self.service.containment.mode.summary)
             },
