@@ -156,6 +156,16 @@ struct DoctorTests {
         #expect(machine.checks().status == status)
     }
 
+    @Test("without systemd a missing journal has a remedy, too")
+    func journalWithoutSystemd() throws {
+        let machine = try MadeUpMachine(["run/systemd/system/.keep": nil, "run/systemd/journal/socket": nil])
+        rmdir(machine.folder.path + "/run/systemd/system")
+        #expect(
+            machine.check("journal")?.remedy
+                == "append standard error to a file (greenroomd 2>>FILE); greenroomctl log APP prints the output of an app"
+        )
+    }
+
     @Test("the delay of logind is the last value of its files; a drop-in in /etc hides one of the same name")
     func inhibitDelay() throws {
         func delay(_ files: [String: String?]) throws -> String? { try MadeUpMachine(files).check("sleep")?.finding }

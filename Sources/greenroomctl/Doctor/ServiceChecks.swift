@@ -25,7 +25,10 @@ extension Machine {
             return Check(
                 "journal", .costs, "none",
                 cost: "the log goes to standard error, and the output of apps to files with a bound",
-                remedy: hasSystemd ? "systemctl start systemd-journald" : nil)
+                remedy: hasSystemd
+                    ? "systemctl start systemd-journald"
+                    : "append standard error to a file (greenroomd 2>>FILE); greenroomctl log APP prints the output of an app"
+            )
         }
         return Check("journal", .fine, "journald runs")
     }
