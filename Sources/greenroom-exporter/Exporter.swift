@@ -17,6 +17,9 @@ final class Exporter {
     /// The server of `MetricsListen=`.
     private var configured: HTTPServer?
     private var listen = Options.Listen.off
+    /// Tries the address of `MetricsListen=` again.
+    private var retryTimer: Timer?
+    private var retryDelay = shortestRetry
     private var signals: [EventSource] = []
     private var waiting: [WaitingRequest] = []
     /// The answers of the last questions to the daemon.
@@ -25,8 +28,9 @@ final class Exporter {
     private var validUntil: Duration?
     /// The answers as texts, which scrapers share.
     private var responses: [ExpositionFormat: OpaquePointer] = [:]
-    private var status: Int32 = 0
 
+    private static let shortestRetry = Duration.milliseconds(500)
+    private static let longestRetry = Duration.seconds(30)
     /// How long an answer is valid: so long, or ten times as long as the daemon took for it, so that it works for scrapers for at most a
     /// tenth of its time.
     private static let shortestValidity = Duration.seconds(1)
@@ -36,23 +40,22 @@ final class Exporter {
         self.options = options
         loop = try EventLoop()
         link = try DaemonLink(loop: loop, socket: options.runtime + "/bus")
+        retryTimer = try loop.makeTimer(kind: .timer) { [unowned self] _ in serveConfigured(isRetry: true) }
     }
 
     /// Serves until SIGTERM or SIGINT.
     /// - Returns: the exit status.
     func run() throws -> Int32 {
         for number in [SIGTERM, SIGINT] {
-            signals.append(try loop.addSignal(number, kind: .stopSignal) { [unowned self] _ in loop.exit(status) })
+            signals.append(try loop.addSignal(number, kind: .stopSignal) { [unowned self] _ in loop.exit(0) })
         }
         servers.append(try serve(.path(options.socket)))
         if case .at(let address)? = options.listen { servers.append(try serve(address)) }
         link.onEvent = { [unowned self] in metrics.count($0, now: Self.now) }
         link.onGap = { [unowned self] in metrics.countGap() }
         link.onMetricsListen = { [unowned self] in configure($0) }
-        // Events are counted from now on, and a port that is taken has ended the program.
-        link.onFirstAttempt = { [unowned self] in
-            if status == 0 { _ = try? ServiceManager.notify(.ready) }
-        }
+        // Events are counted from now on.
+        link.onFirstAttempt = { _ = try? ServiceManager.notify(.ready) }
         link.connect()
         let result = try loop.run()
         HTTPServer.resume(waiting)
@@ -77,19 +80,27 @@ final class Exporter {
         return try HTTPServer(loop: loop, listener: listener) { [unowned self] in answer($0, $1) }
     }
 
-    /// Serves at the address of `MetricsListen=`. An address that cannot be used ends the program, as one of the command line.
+    /// Serves at the address of `MetricsListen=` instead of the one before.
     private func configure(_ text: String) {
         guard options.listen == nil, let wanted = Options.Listen(text), wanted != listen else { return }
         configured?.stop()
         configured = nil
         listen = wanted
-        guard case .at(let address) = wanted else { return }
+        retryTimer?.arm(at: nil)
+        retryDelay = Self.shortestRetry
+        serveConfigured(isRetry: false)
+    }
+
+    /// While the address cannot be used, the other sockets serve and it is tried again: the program that has the port may end.
+    private func serveConfigured(isRetry: Bool) {
+        guard case .at(let address) = listen else { return }
         do {
             configured = try serve(address)
+            if isRetry { printError("MetricsListen=: listening at \(address)") }
         } catch {
-            printError("MetricsListen=: \(error)")
-            status = 1
-            loop.exit(1)
+            if !isRetry { printError("MetricsListen=: \(error); retrying, and serving \(options.socket) meanwhile") }
+            retryTimer?.arm(at: loop.now() + retryDelay)
+            retryDelay = min(retryDelay * 2, Self.longestRetry)
         }
     }
 

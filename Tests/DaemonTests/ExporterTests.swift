@@ -260,18 +260,14 @@ struct ExporterTests {
         #expect(head.contains("HTTP/1.1 200 ") && head.hasSuffix("\r\n\r\n"))
     }
 
-    @Test(
-        "a port that is taken is a sentence and exit status 1, also one of MetricsListen=; a wrong address is status 2")
+    @Test("a port of the command line that is taken is a sentence and exit status 1; a wrong address is status 2")
     func portTaken() throws {
         let (socket, port) = try takePort()
         let daemon = try TestDaemon(configuration: "[Manager]\nMetricsListen=127.0.0.1:\(port)\n")
-        let sentence = "cannot listen at 127.0.0.1:\(port): Address already in use\n"
         let given = try run(daemon, "--listen", "127.0.0.1:\(port)")
         #expect(given.status == .exited(1))
-        #expect(given.text == "greenroom-exporter: " + sentence)
-        let configured = try run(daemon)
-        #expect(configured.status == .exited(1))
-        #expect(configured.text == "greenroom-exporter: MetricsListen=: " + sentence)
+        #expect(
+            given.text == "greenroom-exporter: cannot listen at 127.0.0.1:\(port): Address already in use\n")
         let wrong = try run(daemon, "--listen", "localhost")
         #expect(wrong.status == .exited(2))
         #expect(wrong.text.contains("--listen: invalid value 'localhost'"))
@@ -283,6 +279,36 @@ struct ExporterTests {
         #expect(try exporter.scrape().contains("greenroom_up 1\n"))
         #expect(try run(daemon).text.contains("cannot listen at \(daemon.runtime)/metrics: Address already in use"))
         withExtendedLifetime(socket) {}
+    }
+
+    @Test("while the port of MetricsListen= is taken, the Unix socket serves; once it is free, it is served, too")
+    func configuredPortTaken() throws {
+        var (socket, port): (SharedDescriptor?, Int) = try takePort()
+        let daemon = try TestDaemon(configuration: "[Manager]\nMetricsListen=127.0.0.1:\(port)\n")
+        let exporter = try RunningExporter(daemon)
+        #expect(try exporter.scrape().contains("greenroom_up 1\n"))
+        let sentence =
+            "greenroom-exporter: MetricsListen=: cannot listen at 127.0.0.1:\(port): Address already in use; "
+        #expect(exporter.logText == sentence + "retrying, and serving \(exporter.socket) meanwhile\n")
+        withExtendedLifetime(socket) {}
+        socket = nil
+        try daemon.eventually("it listens at the port") {
+            exporter.logText.hasSuffix("greenroom-exporter: MetricsListen=: listening at 127.0.0.1:\(port)\n")
+        }
+        let connection = try #require(try tcpConnection(to: port))
+        #expect(
+            try Self.request("GET /metrics", on: connection.descriptor.duplicate()).contains("greenroom_up 1\n"))
+        // A reload that changes it ends the attempts, and begins others.
+        let taken = try takePort()
+        try replaceFile(
+            at: daemon.config + "/greenroom.conf",
+            with: Array("[Manager]\nMetricsListen=127.0.0.1:\(taken.port)\n".utf8))
+        _ = try daemon.call("Reload")
+        try daemon.eventually("it says that the other port is taken") {
+            exporter.logText.contains("cannot listen at 127.0.0.1:\(taken.port): Address already in use; retrying")
+        }
+        #expect(try tcpConnection(to: port) == nil && exporter.scrape().contains("greenroom_up 1\n"))
+        withExtendedLifetime(taken.socket) {}
     }
 
     @Test("MetricsListen= opens a port, and a reload closes it and opens another")
