@@ -20,6 +20,8 @@ package struct TimelineDrawing {
     private static let maximumRows = 4
     /// An arrow of a lane that is not drawn begins here.
     private static let margin = 8.0
+    /// No digit of a system font is wider, at the size of the axis.
+    private static let digitWidth = 7.0
 
     package static let colors: [(state: AppState, color: String)] = [
         (.launching, "#f2b134"), (.active, "#2e9e5b"), (.inactive, "#93c572"), (.background, "#3b7dd8"),
@@ -192,9 +194,11 @@ package struct TimelineDrawing {
             let position = x(instant)
             text += "<path d=\"M\(number(position)) \(Self.top - 8)V\(number(bottom))\" stroke=\"#e4e4e4\"/>\n"
             let time = at == 0 || step >= 1 ? timeline.time(instant).map(clockText) : nil
-            label(
-                time ?? "+" + Duration.microseconds(Int64(at * 1e6)).timeSpan, x: position + 2,
-                y: Double(Self.top) - 14, "dim")
+            let words = time ?? "+" + Duration.microseconds(Int64(at * 1e6)).timeSpan
+            // The last one ends at the edge of the picture.
+            let (edge, width) = (Double(Self.width) - 2, Double(words.count) * Self.digitWidth)
+            let isEnd = position + 2 + width > edge
+            label(words, x: isEnd ? edge : position + 2, y: Double(Self.top) - 14, "dim", isEnd: isEnd)
             at += max(step, 1e-6)
         }
     }

@@ -100,7 +100,9 @@ package enum TimelinePage {
           pen.fillStyle = '#666'; pen.strokeStyle = '#e4e4e4';
           for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
             pen.beginPath(); pen.moveTo(x(t), AXIS); pen.lineTo(x(t), height); pen.stroke();
-            pen.fillText(clock(t), x(t) + 2, 14);
+            // The last one ends at the edge of the page.
+            const text = clock(t), edge = canvas.clientWidth - 2;
+            pen.fillText(text, Math.min(x(t) + 2, edge - pen.measureText(text).width), 14);
           }
         }
         function bars(s) {

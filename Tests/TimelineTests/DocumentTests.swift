@@ -72,6 +72,58 @@ struct DocumentTests {
         #expect(TimelinePage.html(timeline).count(of: "\"app\":\"app") == 10_000)
     }
 
+    /// A timeline whose last time on the axis is its end.
+    private static func minute() -> Timeline {
+        var timeline = Timeline()
+        timeline.end = timeline.start + .seconds(60)
+        return timeline
+    }
+
+    @Test("the last time of the axis of a picture is not cut at the edge")
+    func lastTime() throws {
+        var drawing = TimelineDrawing(Self.minute()) { "\($0)" }
+        let labels = drawing.svg().split(separator: "\n").filter { $0.contains(" y=\"20\" class=\"dim\"") }
+        #expect(labels.count == 7)
+        let last = try #require(labels.last)
+        #expect(last.hasPrefix("<text x=\"1198\" ") && last.hasSuffix(" text-anchor=\"end\">+1min</text>"), "\(last)")
+        #expect(labels.dropLast().allSatisfy { !$0.contains("text-anchor") })
+    }
+
+    /// What the program of the page finds of a browser: a canvas of 1000 pixels on which a character is 7 wide, and which records the
+    /// right ends of the times of the axis.
+    private static let browser = """
+        const ends = [], elements = {};
+        const recorder = new Proxy({
+          measureText: text => ({width: text.length * 7}),
+          fillText: (text, x, y) => { if (y === 14) ends.push(x + text.length * 7); },
+        }, {get: (known, name) => known[name] || (() => {}), set: () => true});
+        const make = () => ({getContext: () => recorder, clientWidth: 1000, style: {}, dataset: {}, addEventListener() {}, append() {}});
+        const document = {getElementById: id => elements[id] = elements[id] || make(), addEventListener() {}, createElement: make,
+          documentElement: make(), body: make()};
+        const window = {addEventListener() {}};
+
+        """
+
+    @Test(
+        "the last time of the axis of a page is not cut at the edge",
+        .enabled(if: access("/usr/bin/node", X_OK) == 0, "node is not installed"))
+    func lastTimeOfPage() throws {
+        let folder = makeTemporaryFolder("greenroom-axis")
+        defer { removeTree(folder) }
+        let html = TimelinePage.html(Self.minute())
+        func part(after start: String) throws -> Substring {
+            let range = try #require(html.firstRange(of: start))
+            let rest = html[range.upperBound...]
+            return rest[..<(try #require(rest.firstRange(of: "</script>")).lowerBound)]
+        }
+        let data = JSONValue.string(String(try part(after: "id=\"data\">"))).serialized(pretty: false)
+        let file = try #require(fopen(folder + "/page.js", "w"))
+        fputs(Self.browser + "document.getElementById('data').textContent = \(data);\n", file)
+        fputs(String(try part(after: "<script>")) + "\nconsole.log(ends.length, Math.max(...ends));\n", file)
+        fclose(file)
+        #expect(output(of: "/usr/bin/node \(folder)/page.js") == "7 998\n")
+    }
+
     /// Points at the first bar of a state, turns the wheel there, and presses a key; what the page shows is kept as attributes.
     private static let use = """
         <script>
