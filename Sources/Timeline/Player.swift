@@ -25,6 +25,9 @@ package struct Player {
     package private(set) var problems: [String] = []
     /// How many events were played.
     package private(set) var events = 0
+    /// Whether a part of the files could not be played: it is damaged, cut, missing or of another version. A problem of the times alone
+    /// is none.
+    package private(set) var isIncomplete = false
     /// How many files could be played, at least in part.
     package private(set) var files = 0
 
@@ -35,7 +38,13 @@ package struct Player {
 
     package init() {}
 
+    /// - Parameter problem: a sentence about what cannot be played.
     package mutating func add(problem: String) {
+        isIncomplete = true
+        record(problem)
+    }
+
+    private mutating func record(_ problem: String) {
         if problems.count < Self.maximumProblems { problems.append(problem) }
     }
 
@@ -76,9 +85,8 @@ package struct Player {
     private mutating func compare(_ segment: Segment) {
         let known = [clock, segment.clock, segment.lastClock].compactMap { $0 }
         if let low = known.min(), let high = known.max(), high - low > Self.clockTolerance {
-            add(
-                problem:
-                    "\(segment.name): the system clock was set or the machine slept meanwhile: times for people differ by up to "
+            record(
+                "\(segment.name): the system clock was set or the machine slept meanwhile: times for people differ by up to "
                     + Duration.microseconds(high - low).timeSpan)
         }
         clock = segment.lastClock ?? segment.clock ?? clock

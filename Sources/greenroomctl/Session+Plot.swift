@@ -25,7 +25,7 @@ extension Session {
             apps: names.isEmpty ? nil : { app in names.contains { isMatch(app, $0) } })
         for problem in timeline.problems { warn(escaped(problem)) }
         try show(timeline)
-        return 0
+        return Self.status(player)
     }
 
     private func show(_ timeline: Timeline) throws(Failure) {
@@ -78,7 +78,7 @@ extension Session {
             for problem in player.problems { warn(escaped(problem)) }
             try show(document.text(self))
         }
-        return 0
+        return Self.status(player)
     }
 
     func savings() throws(Failure) -> Int32 {
@@ -96,7 +96,7 @@ extension Session {
             for problem in player.problems { warn(escaped(problem)) }
             try show(document.text(self))
         }
-        return 0
+        return Self.status(player)
     }
 
     /// A named app of which nothing was recorded is an error, as it is for the other verbs.
@@ -106,6 +106,9 @@ extension Session {
             reportUnmatched(word)
         }
     }
+
+    /// 1 if a part of the recording could not be played: the result is of the rest.
+    private static func status(_ player: Player) -> Int32 { player.isIncomplete ? 1 : 0 }
 
     // MARK: Files
 

@@ -170,6 +170,17 @@ struct RecordingTests {
         let foreign = try runToEnd(["plot", "--svg", "--file", second.config + "/apps/photos.app"], second)
         #expect(
             foreign.status == .exited(1) && foreign.output.contains("photos.app is not a recording of greenroomd.\n"))
+        // Of a file that is damaged the events before are played, and the exit status says that others are missing.
+        var damaged = try readFile(at: second.runtime + "/recording/1", limit: 1 << 24)
+        damaged.removeLast(8)
+        try replaceFile(at: second.root + "/damaged", with: damaged)
+        for verb in [["replay", second.root + "/damaged"], ["savings", "--file", second.root + "/damaged"]] {
+            let part = try runToEnd(verb, second)
+            #expect(part.status == .exited(1) && part.output.contains("/damaged"), "\(part.output)")
+            #expect(part.output.contains(verb[0] == "replay" ? "No app was killed for memory in " : " slept for "))
+        }
+        let whole = try runToEnd(["replay", second.runtime + "/recording/1"], second)
+        #expect(whole.status == .exited(0), "\(whole.output)")
         // Nothing ends what a dead daemon leaves behind.
         _ = try second.terminate("notes")
         // The state is known where the recording ends.
