@@ -12,7 +12,7 @@ extension Session {
         guard let id = AppID(templateName(name) == nil ? name : name + "1") else {
             throw Failure("init: invalid app ID")
         }
-        let text = try manifest(of: id, named: name, Array(operands.dropFirst()), Self.typeComment)
+        let text = try manifest(of: id, named: name, Array(operands.dropFirst()), Self.typeComment + Self.workerComment)
         let folders = try manifestFolders()
         let folder = folders.apps
         let path = "\(folder)/\(name).app"
@@ -86,6 +86,15 @@ extension Session {
     private static let typeComment = """
         # The launch is complete when the program is executed (simple, the default), sends READY=1 (notify) or listens (listening).
         #Type=simple
+
+        """
+
+    /// A program that listens by itself needs no more. For one that takes the daemon's socket its address is needed, which is not known here.
+    private static let workerComment = """
+        # A server without windows is a worker: it is ready when it listens, is suspended while it is idle, and input wakes it
+        # (greenroom-workers(7)). ListenStream= in [Wake] also lets a connection launch it, if it can take the socket (LISTEN_FDS=).
+        #Type=listening
+        #Role=worker
 
         """
 

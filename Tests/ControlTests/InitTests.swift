@@ -32,7 +32,10 @@ struct InitTests {
             text(path).contains(
                 "/true --port 80 \"a b\" \"100%%\" \"$$HOME\" \"say \\\"hi\\\"\"\n"), "\(text(path))")
         // No Type= is right for a program of which nothing is known.
-        #expect(text(path).hasSuffix("sends READY=1 (notify) or listens (listening).\n#Type=simple\n"), "\(text(path))")
+        #expect(text(path).contains("sends READY=1 (notify) or listens (listening).\n#Type=simple\n# A server"))
+        #expect(text(path).hasSuffix(" (LISTEN_FDS=).\n#Type=listening\n#Role=worker\n"), "\(text(path))")
+        let settings = text(path).split(separator: "\n").filter { !$0.hasPrefix("#") }
+        #expect(settings.map { $0.prefix { $0 != "=" } } == ["[App]", "Name", "ExecStart"])
         let verified = try RunningProgram(["verify", "--user", path], environment: [], terminal: false)
             .finish(in: EventLoop())
         #expect(verified.output == "\(path): OK\n")
