@@ -202,12 +202,17 @@ struct EditedFile {
 }
 
 /// Creates a folder that only this user can read.
+/// - Parameter temporary: the value of TMPDIR; `nil`: /tmp.
 /// - Returns: its path; the name begins with `prefix`.
-func makeTemporaryFolder(in parent: String, _ prefix: String) throws(Failure) -> String {
+func makeTemporaryFolder(in temporary: String?, _ prefix: String) throws(Failure) -> String {
+    let parent = temporary ?? "/tmp"
     // mkdtemp(3) replaces the six X.
     var template = Array("\(parent)/\(prefix).XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else {
-        throw Failure("Cannot create a folder in \(escaped(parent)): \(String(cString: strerror(errno)))")
+        let reason = String(cString: strerror(errno))
+        throw Failure(
+            "Cannot create a folder in \(escaped(parent))\(temporary == nil ? "" : ", which TMPDIR= names"): \(reason)",
+            hint: temporary == nil ? nil : "Set TMPDIR= to a folder that you may write, or unset it for /tmp.")
     }
     return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
@@ -220,8 +225,8 @@ struct EditedCopy {
 
     init(_ file: EditedFile) throws(Failure) {
         name = file.name
-        let parent = getenv("TMPDIR").map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
-        folder = try makeTemporaryFolder(in: parent, "greenroomctl-edit")
+        let temporary = getenv("TMPDIR").map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+        folder = try makeTemporaryFolder(in: temporary, "greenroomctl-edit")
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))")

@@ -112,6 +112,21 @@ struct EditTests {
         #expect(text(daemon) == good + "# other\n")
     }
 
+    @Test("a folder of TMPDIR= that cannot be written is named with its variable, before the editor runs")
+    func temporaryFolder() throws {
+        let (daemon, editor) = try stage("echo Name=A >> \"$1\"")
+        let outcome = try daemon.run("edit", "web", environment: [editor, "TMPDIR=\(daemon.runtime)/none"])
+        #expect(
+            outcome.status == 1
+                && outcome.errors == """
+                    greenroomctl: Cannot create a folder in \(daemon.runtime)/none, which TMPDIR= names: No such file or directory
+                    Set TMPDIR= to a folder that you may write, or unset it for /tmp.
+
+                    """
+        )
+        #expect(text(daemon) == good)
+    }
+
     @Test(
         "a template is edited for all instances, which have no manifest of their own; a link stays a link; an unknown app has none"
     )

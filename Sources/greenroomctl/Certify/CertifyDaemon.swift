@@ -23,8 +23,8 @@ final class CertifyDaemon {
         program = try Self.findProgram(environment)
         mode = isForRoot ? "--system" : "--user"
         // The paths of sockets are short (unix(7)); TMPDIR may not be.
-        let parent = environment.folder("TMPDIR").flatMap { $0.utf8.count <= 40 ? $0 : nil } ?? "/tmp"
-        folder = try makeTemporaryFolder(in: parent, "greenroom-certify")
+        let temporary = environment.folder("TMPDIR").flatMap { $0.utf8.count <= 40 ? $0 : nil }
+        folder = try makeTemporaryFolder(in: temporary, "greenroom-certify")
         // Apps of other users need access.
         chmod(folder, 0o755)
         // Another daemon has the name on the message bus, and this one is not to take part in the sleep of the machine.
