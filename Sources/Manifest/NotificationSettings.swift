@@ -47,11 +47,8 @@ extension AppManifest {
                 "Notifications",
                 "Notifications=time has no effect: the kind waits for the foreground, in which a worker never is")
         }
-        if kinds.contains("settings") {
-            if self.settingsFile == nil {
-                warn("Notifications", "Notifications=settings has no effect without SettingsFile=")
-            }
-        } else {
+        // Without SettingsFile= the kind is about the settings of the desktop.
+        if !kinds.contains("settings") {
             warn("SettingsFile", "SettingsFile= has no effect: Notifications= does not contain settings")
         }
     }

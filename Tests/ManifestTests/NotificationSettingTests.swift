@@ -34,7 +34,7 @@ struct NotificationSettingTests {
         "verify names the kinds that never come",
         arguments: [
             ("Notifications=account", "Notifications=account has no effect: only greenroomctl send sends this kind"),
-            ("Notifications=settings", "Notifications=settings has no effect without SettingsFile="),
+            ("Notifications=settings", nil), ("Notifications=settings\nSettingsFile=/c", nil),
             ("SettingsFile=/c", "SettingsFile= has no effect: Notifications= does not contain settings"),
             (
                 "Notifications=time\nRole=worker",
