@@ -1,11 +1,13 @@
 #include "session.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 sd_event *loop;
 bool is_verbose;
@@ -80,7 +82,16 @@ static int begin(void) {
     return status;
 }
 
+// Opens those of the descriptors 0, 1 and 2 that are closed on /dev/null. A socket would get such a number, and what is printed
+// would be sent to its peer.
+static bool open_standard_descriptors(void) {
+    for (int number = 0; number <= 2; number++)
+        if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) != number) return false;
+    return true;
+}
+
 int main(int argc, char **argv) {
+    if (!open_standard_descriptors()) return EXIT_FAILURE;
     static const struct option options[] = {
         {"silence", required_argument, NULL, 's'}, {"verbose", no_argument, NULL, 'v'}, {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'}, {0}};

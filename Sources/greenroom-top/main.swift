@@ -5,6 +5,7 @@ import Systemd
 
 // In a function: global variables of a main file belong to the main actor.
 private func start() -> Int32 {
+    do { try openStandardDescriptors() } catch { return fail("\(error)") }
     guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
         return fail("greenroom-top is executed by 'greenroomctl top'", status: 2)
     }

@@ -67,6 +67,35 @@ struct StandardDescriptorTests {
     }
 }
 
+/// Programs that have a connection to the daemon.
+extension StandardDescriptorTests {
+    @Test(
+        "greenroom-top's standard descriptors that are closed at the start are /dev/null, and its socket is none of them"
+    )
+    func top() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let wrapper = Self.closing(7)
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: wrapper[0],
+                arguments: wrapper.dropFirst() + [
+                    TestDaemon.binaries + "/greenroom-top", "--runtime", daemon.runtime, "--control", "/bin/false",
+                    "--batch", "1000000", "--interval", "1000",
+                ]))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        let process = starting.process
+        defer {
+            _ = try? process.signal(SIGKILL)
+            waitForReadable([process.descriptor])
+            _ = try? process.reap()
+        }
+        try daemon.eventually("it is connected") {
+            (0..<32).contains { Self.target(process.pid, $0)?.hasPrefix("socket:") ?? false }
+        }
+        #expect((0...2).map { Self.target(process.pid, $0) } == ["/dev/null", "/dev/null", "/dev/null"])
+    }
+}
+
 /// The limit of open files.
 extension StandardDescriptorTests {
     private static func limited(to number: Int) -> [String] {
