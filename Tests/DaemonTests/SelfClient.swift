@@ -53,18 +53,21 @@ final class SelfClient {
             timeout: .seconds(60))
     }
 
-    /// Sends calls without waiting for each answer, and then waits for all. It reads answers meanwhile: the daemon disconnects
-    /// a client that leaves hundreds unread, as one does that is not scheduled between its calls.
+    /// Sends calls without waiting for each answer, and then waits for all. At most 100 are not answered at any time: the daemon
+    /// disconnects a client that leaves hundreds of answers unread, as one does that is not scheduled meanwhile.
     /// - Returns: whether all have succeeded.
     func callAll(_ member: String, _ arguments: [[Variant]]) throws -> Bool {
-        let pending = try arguments.map { arguments in
-            try bus.readArrived()
-            return try bus.callAsync(
-                path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: member, arguments,
-                timeout: .seconds(60))
+        var haveSucceeded = true
+        for start in stride(from: 0, to: arguments.count, by: 100) {
+            let pending = try arguments[start..<min(start + 100, arguments.count)].map { arguments in
+                try bus.callAsync(
+                    path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: member, arguments,
+                    timeout: .seconds(60))
+            }
+            for one in pending { _ = try bus.wait(for: one, until: EventLoop.now() + .seconds(60)) }
+            if try !pending.allSatisfy({ try $0.result?.get() != nil }) { haveSucceeded = false }
         }
-        for one in pending { _ = try bus.wait(for: one, until: EventLoop.now() + .seconds(60)) }
-        return try pending.allSatisfy { try $0.result?.get() != nil }
+        return haveSucceeded
     }
 
     /// The last part of the error's name and its sentence; `nil`: the call succeeded.
