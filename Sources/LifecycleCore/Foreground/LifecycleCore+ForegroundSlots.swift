@@ -72,9 +72,21 @@ extension LifecycleCore {
         }
     }
 
-    /// How many slots are taken.
+    /// How many slots are taken. Without a closure: one that refers to the core copies it.
+    @inline(__always)
     func slotCount(_ seat: String?, _ role: SceneRole) -> Int {
-        foregroundSlots.count { $0.role == role && apps[$0.app].policy.seat == seat }
+        var count = 0
+        for slot in foregroundSlots where slot.role == role && apps[slot.app].policy.seat == seat { count += 1 }
+        return count
+    }
+
+    /// Whether the app that was activated last has no slot too many. It is asked after each event, and mostly all slots together are not
+    /// too many.
+    @inline(__always)
+    var isLastSlotWithinLimit: Bool {
+        guard let last = foregroundSlots.last else { return true }
+        let limit = limit(last.role)
+        return foregroundSlots.count <= limit || slotCount(apps[last.app].policy.seat, last.role) <= limit
     }
 
     /// A scene has lost its slot. The app leaves the foreground with the last one.

@@ -140,11 +140,7 @@ extension LifecycleCore {
         invariant(
             0 <= visibleCount && visibleCount <= awakeCount && awakeCount <= runningCount,
             "the counts of apps are wrong")
-        if let last = foregroundSlots.last {
-            invariant(
-                slotCount(apps[last.app].policy.seat, last.role) <= limit(last.role),
-                "more apps are in the foreground of a seat than may")
-        }
+        invariant(isLastSlotWithinLimit, "more apps are in the foreground of a seat than may")
     }
 
     // MARK: All apps
