@@ -21,19 +21,10 @@ extension LifecycleCore {
         switch running.execution {
         case .foreground, .suspended: return (false, false)
         case .launching: return (false, isUnrequested && !isInFront(index))
+        case .enteringBackground: return unrequestedUse(of: stored, isHeld: false)
         // It would use none if it were suspended, or its manifest says that it is not.
         case .background where isInDrySleep(index) || suspension(index) == .no: return (false, false)
-        // The manifest declares its modes.
-        case .enteringBackground where !stored.run.modes.isEmpty, .background where !stored.run.modes.isEmpty:
-            return (false, false)
-        // The user began them.
-        case .enteringBackground where stored.run.assertions.hasContinuedTasks,
-            .background where stored.run.assertions.hasContinuedTasks:
-            return (false, false)
-        case .enteringBackground, .background:
-            let opensTask = !isUnrequested && stored.run.assertions.hasTasks && !stored.run.assertions.hasWakes
-            let isHeld = stored.run.hasLockHold && running.execution.phase == .background
-            return (opensTask, isUnrequested || opensTask || isHeld)
+        case .background: return unrequestedUse(of: stored, isHeld: stored.run.hasLockHold)
         // Whatever keeps it from being frozen.
         case .suspending: return (false, true)
         case .waking(let waking): return (false, isUnrequested && waking.pending != .foreground)
@@ -44,6 +35,20 @@ extension LifecycleCore {
             case .requested, .shutdown, .unloaded, .jetsam: return (false, false)
             }
         }
+    }
+
+    /// The use of an app in the background. `isHeld`: file locks keep it from being suspended.
+    @inline(__always)
+    private func unrequestedUse(of stored: RunStorage, isHeld: Bool) -> (opensTask: Bool, counts: Bool) {
+        // The manifest declares its modes.
+        if !stored.run.modes.isEmpty { return (false, false) }
+        let isUnrequested = stored.run.isUnrequested
+        // Mostly nothing is open.
+        if stored.run.assertions.isEmpty { return (false, isUnrequested || isHeld) }
+        // The user began them.
+        if stored.run.assertions.hasContinuedTasks { return (false, false) }
+        let opensTask = !isUnrequested && stored.run.assertions.hasTasks && !stored.run.assertions.hasWakes
+        return (opensTask, isUnrequested || opensTask || isHeld)
     }
 
     /// Once, until half of the time is there again.

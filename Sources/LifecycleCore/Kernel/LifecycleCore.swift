@@ -291,11 +291,12 @@ package struct LifecycleCore: Hashable, Sendable {
         return ranks
     }
 
+    @inline(__always)
     mutating func enter(_ index: AppIndex, _ ranks: Ranks) {
         timers.set(index, to: ranks.timer)
         jetsam.set(index, to: ranks.jetsam)
-        launchQueue.set(index, to: ranks.launch)
-        returnQueue.set(index, to: ranks.comeback)
+        if launchQueue.count > 0 || ranks.launch != nil { launchQueue.set(index, to: ranks.launch) }
+        if returnQueue.count > 0 || ranks.comeback != nil { returnQueue.set(index, to: ranks.comeback) }
         if continuedTaskCount > 0 || ranks.continued != nil {
             continuedTaskCount += (ranks.continued?.count ?? 0) - (continuedTasks.key(of: index)?.count ?? 0)
             continuedTasks.set(index, to: ranks.continued)

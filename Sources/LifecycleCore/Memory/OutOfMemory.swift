@@ -25,6 +25,7 @@ extension LifecycleCore {
     /// Brings the order of the kernel's OOM killer up to date with the app's class in the order of jetsam (L38). It is derived from
     /// the state, so it is not saved.
     /// - Parameter rank: its position in that order now.
+    @inline(__always)
     mutating func followOOMClass(_ index: AppIndex, _ rank: JetsamRank?) {
         guard setOOMClass(index, rank), hasOOMClass(index, rank) else { return }
         effects.append(.setOOMClass(self[run: index].id, oomClasses[index.number]))
@@ -46,6 +47,7 @@ extension LifecycleCore {
     }
 
     /// - Returns: whether it is another one now.
+    @inline(__always)
     @discardableResult
     private mutating func setOOMClass(_ index: AppIndex, _ rank: JetsamRank?) -> Bool {
         while oomClasses.count <= index.number { oomClasses.append(.active) }
