@@ -14,7 +14,10 @@ extension AppPolicy {
     package static let largestBackgroundCPULimit = 1_000_000
 
     /// `BackgroundCPU=`, or what follows from the role: workers serve others, who would lose their connections.
-    package var backgroundCPUAction: BackgroundCPU { backgroundCPU ?? (role == .worker ? .throttle : .kill) }
+    package var backgroundCPUAction: BackgroundCPU {
+        // Inlined: a call copies the policy.
+        @inline(__always) get { backgroundCPU ?? (role == .worker ? .throttle : .kill) }
+    }
 }
 
 /// The processor time that an app has used in the background (L44).

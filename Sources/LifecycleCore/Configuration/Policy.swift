@@ -203,7 +203,10 @@ package struct AppPolicy: Hashable, Sendable {
     package init() {}
 
     /// `Suspend=` as it takes effect.
-    package var effectiveSuspension: Suspension { isEssential ? .no : suspension }
+    package var effectiveSuspension: Suspension {
+        // Inlined: a call copies the policy.
+        @inline(__always) get { isEssential ? .no : suspension }
+    }
 
     /// Whether other programs are expected to send requests for it: as clients of its held sockets, or as pushes.
     package var expectsRequests: Bool { holdsSockets || !backgroundModes.isDisjoint(with: [.push, .fetch]) }

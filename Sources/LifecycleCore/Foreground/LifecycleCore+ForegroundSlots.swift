@@ -49,21 +49,31 @@ extension LifecycleCore {
 
     /// Whether one more app of this app's seat can be in the foreground without displacing another.
     func isSlotFree(_ index: AppIndex) -> Bool {
-        slotCount(apps[index].policy.seat, .window) < foregroundLimit
+        slotCount(apps[index].seat, .window) < foregroundLimit
     }
 
-    func areOnOneSeat(_ one: AppIndex, _ other: AppIndex) -> Bool { apps[one].policy.seat == apps[other].policy.seat }
+    @inline(__always)
+    func areOnOneSeat(_ one: AppIndex, _ other: AppIndex) -> Bool { apps[one].seat == apps[other].seat }
+
+    /// Whether an app of the seat of this one has a slot. Without a closure, as `slotCount`.
+    @inline(__always)
+    func isSeatTaken(_ index: AppIndex) -> Bool {
+        for slot in foregroundSlots where slot.app == index || areOnOneSeat(slot.app, index) { return true }
+        return false
+    }
 
     mutating func evictOverLimit(_ now: Instant) {
+        // One is never too many.
+        if foregroundSlots.count <= 1 { return }
         var seats: [String?] = []
-        for slot in foregroundSlots where !seats.contains(apps[slot.app].policy.seat) {
-            seats.append(apps[slot.app].policy.seat)
+        for slot in foregroundSlots where !seats.contains(apps[slot.app].seat) {
+            seats.append(apps[slot.app].seat)
         }
         for seat in seats {
             for role in SceneRole.allCases {
                 while slotCount(seat, role) > limit(role),
                     let first = foregroundSlots.firstIndex(where: {
-                        $0.role == role && apps[$0.app].policy.seat == seat
+                        $0.role == role && apps[$0.app].seat == seat
                     })
                 {
                     displace(foregroundSlots.remove(at: first), .displaced, now)
@@ -76,7 +86,7 @@ extension LifecycleCore {
     @inline(__always)
     func slotCount(_ seat: String?, _ role: SceneRole) -> Int {
         var count = 0
-        for slot in foregroundSlots where slot.role == role && apps[slot.app].policy.seat == seat { count += 1 }
+        for slot in foregroundSlots where slot.role == role && apps[slot.app].seat == seat { count += 1 }
         return count
     }
 
@@ -86,7 +96,7 @@ extension LifecycleCore {
     var isLastSlotWithinLimit: Bool {
         guard let last = foregroundSlots.last else { return true }
         let limit = limit(last.role)
-        return foregroundSlots.count <= limit || slotCount(apps[last.app].policy.seat, last.role) <= limit
+        return foregroundSlots.count <= limit || slotCount(apps[last.app].seat, last.role) <= limit
     }
 
     /// A scene has lost its slot. The app leaves the foreground with the last one.

@@ -42,7 +42,7 @@ extension LifecycleCore {
     /// No app of its seat is in the foreground, or on the way there: the home app is next. Called when the event is carried out.
     mutating func bringHome(_ now: Instant) {
         guard let home, returns.isHomeWanted, !isShuttingDown, !absence.isAway else { return }
-        if foregroundSlots.contains(where: { areOnOneSeat($0.app, home) }) { return }
+        if isSeatTaken(home) { return }
         switch apps[home].phase {
         case .notRunning: launchHome(home, now)
         case .launching, .enteringBackground, .waking:

@@ -65,6 +65,8 @@ struct App: Hashable, Sendable {
     /// Keeps one copy of a policy that both have.
     mutating func sharePolicy(with other: App) { _policy.share(with: other._policy) }
 
+    /// L12. Without a copy of the policy: it is read at each event.
+    var seat: String? { @inline(__always) get { _policy.seat } }
     var phase: Phase { @inline(__always) get { life.phase } }
     var hasTimers: Bool { @inline(__always) get { _timers.isPresent } }
     var isInDrySleep: Bool { @inline(__always) get { _drySleep.isPresent } }

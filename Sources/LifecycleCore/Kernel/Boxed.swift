@@ -31,6 +31,11 @@ package struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
     package func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
 }
 
+extension Boxed where Value == AppPolicy {
+    /// Read in the box. Through `wrappedValue` a part that is counted by references is read from a copy of the whole policy.
+    var seat: String? { @inline(__always) get { box.value.seat } }
+}
+
 /// A value that is made without arguments.
 package protocol Defaulted: Hashable, Sendable {
     init()

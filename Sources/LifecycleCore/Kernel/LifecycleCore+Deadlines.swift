@@ -27,7 +27,8 @@ extension LifecycleCore {
             return hooks.running != nil || hooks.freezeAt != nil
         }
 
-        mutating func consider(_ stored: RunStorage, _ policy: AppPolicy) {
+        /// `notice`, `progressTime`: settings of the app. To pass its policy would copy all of it.
+        mutating func consider(_ stored: RunStorage, notice: Duration, progressTime: Duration?) {
             var hasLimitedTasks = false
             if !stored.run.assertions.isEmpty {
                 // Wakes first: of what is due at the same instant the first one counts.
@@ -41,15 +42,15 @@ extension LifecycleCore {
                         hasLimitedTasks = true
                         continue
                     }
-                    consider(assertion.stalls(stored.run.budget, policy), .taskProgress)
+                    consider(assertion.stalls(stored.run.budget, progressTime), .taskProgress)
                 }
             }
             guard case .counting(let counting) = stored.run.budget else { return }
             let time = counting.deadline
             if hasLimitedTasks, !counting.isNoticeGiven {
                 // Not before the stay in the background begins, however short the budget is.
-                let notice = time.start + (time.allowed - policy.expirationNotice)
-                consider(max(time.start, notice), .expirationNotice)
+                let given = time.start + (time.allowed - notice)
+                consider(max(time.start, given), .expirationNotice)
             }
             consider(time.due, .backgroundTime)
         }
@@ -68,7 +69,9 @@ extension LifecycleCore {
             let stored = running.sharedStorage
             switch running.execution {
             case .background(let background):
-                timer.consider(stored, apps[index].policy)
+                timer.consider(
+                    stored, notice: apps[index].policy.expirationNotice,
+                    progressTime: apps[index].policy.taskProgressTime)
                 // What a hook does is not what the app does, and the suspension waits for it.
                 if !timer.considerHooks(stored) {
                     timer.consider(suspensionDue(index, stored, background), .suspend)
@@ -80,7 +83,9 @@ extension LifecycleCore {
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 if stored.run.hasHooks { timer.consider(stored.run.hooks?.running?.due, .hook) }
-                timer.consider(stored, apps[index].policy)
+                timer.consider(
+                    stored, notice: apps[index].policy.expirationNotice,
+                    progressTime: apps[index].policy.taskProgressTime)
                 timer.consider(startUpDue(index, stored), .startUp)
                 if !forLifecycle { timer.consider(processorLookDue(index, stored), .processor) }
             case .suspending(let suspending):

@@ -160,7 +160,7 @@ extension LifecycleCore {
         invariant(counted == (runningCount, awakeCount, visibleCount), "the counts of apps are not up to date")
         for slot in foregroundSlots {
             invariant(
-                slotCount(apps[slot.app].policy.seat, slot.role) <= limit(slot.role),
+                slotCount(apps[slot.app].seat, slot.role) <= limit(slot.role),
                 "too many scenes of a role are in the foreground of a seat")
             invariant(!apps[slot.app].isRemoved, "an app that was removed has a foreground slot")
             let isOfScene = listedScenes(slot.app).contains { $0.id == slot.scene && !$0.isClosed }

@@ -151,8 +151,9 @@ extension Assertion {
     var isContinued: Bool { progress?.continuation == .yes }
 
     /// When a continued task expires if it makes no progress; `nil`: never, or not while the background time of its app is unlimited.
-    func stalls(_ budget: BackgroundBudget, _ policy: AppPolicy) -> Instant? {
-        guard budget != .idle, let progress, let time = policy.taskProgressTime else { return nil }
+    /// - Parameter time: `TaskProgressSec=`.
+    func stalls(_ budget: BackgroundBudget, _ time: Duration?) -> Instant? {
+        guard budget != .idle, let progress, let time else { return nil }
         return progress.advanced + time
     }
 
