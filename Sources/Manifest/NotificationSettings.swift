@@ -25,7 +25,7 @@ extension AppManifest {
     }
 
     /// Kinds that no source of the daemon has: `greenroomctl send` alone sends them.
-    private static let kindsWithoutSource = ["screenMode", "account"]
+    private static let kindsWithoutSource = ["screenMode"]
 
     /// Warns of kinds that do not come.
     func checkNotifications(

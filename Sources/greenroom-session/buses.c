@@ -14,7 +14,7 @@ static void lose(struct link *link) {
     if (!link->bus) return;
     reports_lost(link->which);
     wanted_lost(link->which);
-    settings_lost(link->which);
+    digests_lost(link->which);
     alerts_lost(link->which);
     if (link->which == BUS_SESSION) players_lost();
     link->bus = sd_bus_close_unref(link->bus);
@@ -45,7 +45,7 @@ static int connect_bus(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
     }
     reports_connected(link->which, link->bus);
-    settings_connected(link->which, link->bus);
+    digests_connected(link->which, link->bus);
     alerts_connected(link->which, link->bus);
     wanted_connected(link->which, link->bus);
     if (link->which == BUS_SESSION) players_connected(link->bus);

@@ -75,7 +75,7 @@ static int begin(void) {
     if (status >= 0) status = sd_event_add_signal(loop, NULL, SIGTERM, NULL, NULL);
     if (status >= 0) status = sd_event_add_signal(loop, NULL, SIGINT, NULL, NULL);
     if (status >= 0) status = reports_begin();
-    if (status >= 0) status = settings_begin();
+    if (status >= 0) status = digests_begin();
     if (status >= 0) status = alerts_begin();
     if (status >= 0) status = buses_begin();
     if (status >= 0) status = streams_begin();

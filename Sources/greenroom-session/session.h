@@ -1,6 +1,6 @@
 // greenroom-session: reports to greenroomd what the programs of a user's session do, as far as it can be seen from outside:
-// streams of PipeWire that are audible or record, and players that play (L28), when the settings of the desktop change (L33), and whether a
-// critical notification is shown (L13). It decides nothing: the daemon knows which of these processes belong to apps, and which modes their
+// streams of PipeWire that are audible or record, and players that play (L28), when the settings of the desktop or the
+// online accounts change (L33), and whether a critical notification is shown (L13). It decides nothing: the daemon knows which of these processes belong to apps, and which modes their
 // manifests declare.
 #ifndef SESSION_H
 #define SESSION_H
@@ -54,11 +54,12 @@ void reports_set(enum source source, uint32_t number, pid_t pid, unsigned modes)
 // streams.c: the streams of PipeWire.
 int streams_begin(void);
 
-// settings.c: the settings of the desktop, for daemons that want to know when they change.
-int settings_begin(void);
-void settings_connected(enum bus which, sd_bus *bus);
-void settings_lost(enum bus which);
+// digests.c: the settings of the desktop and the online accounts, for daemons that want to know when they change.
+int digests_begin(void);
+void digests_connected(enum bus which, sd_bus *bus);
+void digests_lost(enum bus which);
 void settings_wanted(enum bus which, bool is_wanted);
+void accounts_wanted(enum bus which, bool is_wanted);
 
 // alerts.c: whether a critical notification is shown, for daemons that want to know.
 int alerts_begin(void);

@@ -7,7 +7,7 @@ static const struct {
     // A list of users, or for all users.
     const char *property;
     void (*set)(enum bus which, bool is_wanted);
-} all[] = {{"SettingsUsers", settings_wanted}, {"AlertsWanted", alerts_wanted}};
+} all[] = {{"SettingsUsers", settings_wanted}, {"AccountUsers", accounts_wanted}, {"AlertsWanted", alerts_wanted}};
 enum { COUNT = sizeof all / sizeof *all };
 
 static sd_bus *buses[BUS_COUNT];

@@ -33,7 +33,10 @@ struct NotificationSettingTests {
     @Test(
         "verify names the kinds that never come",
         arguments: [
-            ("Notifications=account", "Notifications=account has no effect: only greenroomctl send sends this kind"),
+            (
+                "Notifications=screenMode",
+                "Notifications=screenMode has no effect: only greenroomctl send sends this kind"
+            ),
             ("Notifications=settings", nil), ("Notifications=settings\nSettingsFile=/c", nil),
             ("SettingsFile=/c", "SettingsFile= has no effect: Notifications= does not contain settings"),
             (

@@ -152,6 +152,7 @@ final class Announcer {
 
     private func announceManager() {
         let now = [
+            Property(name: "AccountUsers", value: bus.service.accountUsers),
             Property(name: "AlertsWanted", value: .bool(bus.alerts.areWanted)),
             Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
             Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
@@ -275,6 +276,9 @@ extension ControlService {
 
     /// The users whose settings are to be reported (`ReportSettings`).
     var settingsUsers: Variant { .array("u", context.systemEvents.desktop.users.map { .uint32($0) }) }
+
+    /// The users whose online accounts are to be reported (`ReportAccounts`).
+    var accountUsers: Variant { .array("u", context.systemEvents.accounts.users.map { .uint32($0) }) }
 
     private func snapshotTime(of id: AppID, _ view: AppView) -> UInt64 {
         if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }

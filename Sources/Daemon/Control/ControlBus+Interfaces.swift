@@ -43,6 +43,7 @@ extension ControlBus {
             BusProperty("Orientation", "s", .announced) { [unowned self] _ in .string(self.service.orientation) },
             BusProperty("AlertsWanted", "b", .announced) { [unowned self] _ in .bool(self.alerts.areWanted) },
             BusProperty("SettingsUsers", "au", .announced) { [unowned self] _ in self.service.settingsUsers },
+            BusProperty("AccountUsers", "au", .announced) { [unowned self] _ in self.service.accountUsers },
             BusProperty("FileProblems", "as", .silent) { [unowned self] _ in
                 .array("s", self.service.library.fileProblems.map(Variant.string))
             },
@@ -120,6 +121,9 @@ extension ControlBus {
             // It concerns the apps of the caller's user only.
             BusMethod("ReportSettings", in: "s", arguments: ["digest"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.service.context.systemEvents.desktop.report(call) }
+            },
+            BusMethod("ReportAccounts", in: "s", arguments: ["digest"], access: .anyone) { [unowned self] call in
+                self.service.whenStarted(call) { self.service.context.systemEvents.accounts.report(call) }
             },
             BusMethod("ReportAlert", in: "b", arguments: ["shown"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.alerts.report(call) }

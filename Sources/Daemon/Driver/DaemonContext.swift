@@ -99,7 +99,9 @@ final class DaemonContext {
         autogroups = AutogroupQueue(loop: loop, journal: journal)
         secondSettings = SecondSettings(loop: loop, runs: runs)
         stored.retries = retries
-        systemEvents.desktop.user = { [unowned self] in user(of: $0) }
+        for digests in [systemEvents.desktop, systemEvents.accounts] {
+            digests.user = { [unowned self] in user(of: $0) }
+        }
     }
 
     /// The user that an app runs as; `nil`: it has no process.

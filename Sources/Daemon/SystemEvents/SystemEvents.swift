@@ -46,7 +46,9 @@ final class SystemEvents {
     private var settingsFiles: [AppID: String] = [:]
     private var settings: [AppID: SettingsSource] = [:]
     /// Of the apps that have none.
-    let desktop: DesktopSettings
+    let desktop: SessionDigests
+    /// The online accounts of users.
+    let accounts: SessionDigests
     private var time: TimeSource?
     private var locale: ReadingSource?
     private var devices: DeviceSource?
@@ -64,9 +66,11 @@ final class SystemEvents {
         self.journal = journal
         self.events = events
         self.locations = locations
-        desktop = try DesktopSettings(loop)
+        desktop = try SessionDigests(loop)
+        accounts = try SessionDigests(loop)
         timer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.passOnWaiting() }
         desktop.send = { [weak self] in self?.send("settings", $0, $1) }
+        accounts.send = { [weak self] in self?.send("account", $0, $1) }
         upowerTimer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.readSupplies() }
     }
 
@@ -82,6 +86,7 @@ final class SystemEvents {
             if counts[kind] == 0 { counts[kind] = nil }
         }
         followSettings(app)
+        accounts.follow(app, isWanted: kinds.names.contains("account"))
         if before == kinds { return }
         follow()
         for kind in kinds.subtracting(before).names {

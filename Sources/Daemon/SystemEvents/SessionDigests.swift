@@ -5,9 +5,10 @@ import LoopPolicy
 import Posix
 import Systemd
 
-/// The settings of desktops that are kept in no file (L33), of apps without `SettingsFile=`. A program in the session of a user, such as
-/// greenroom-session, reports a digest of them, as long as an app of this user is notified of the kind `settings`.
-final class DesktopSettings {
+/// States of users' sessions that the daemon does not see itself (L33): the settings of the desktop, of apps without `SettingsFile=`, and
+/// the online accounts. A program in the session of a user, such as greenroom-session, reports a digest of one, as long as an app of
+/// this user is notified of its kind.
+final class SessionDigests {
     private static let longestDigest = 64
 
     private let loop: EventLoop
@@ -28,7 +29,7 @@ final class DesktopSettings {
         timer = try loop.makeTimer(kind: .timer) { [weak self] _ in self?.passOn() }
     }
 
-    /// Of whom settings are to be reported.
+    /// The users whose digests are to be reported.
     var users: [UInt32] { Set(apps.compactMap(user)).sorted() }
 
     /// Whether an app is to be notified has changed, or may have.
@@ -65,7 +66,7 @@ final class DesktopSettings {
         }
     }
 
-    /// Settings of whom no app is notified are not kept.
+    /// A digest of which no app is notified is not kept.
     func reported(_ digest: String, _ user: UInt32) {
         guard digests[user] != digest, users.contains(user) else { return }
         digests[user] = digest
