@@ -32,6 +32,9 @@ extension AppManifest {
             .value(
                 "Wake", "WakeThreshold", "a size from 1 to 64K such as 64, and optionally a time span such as 64 30s",
                 \.policy.wakeThreshold, parseWakeThreshold),
+            .value("Wake", "WakeOnLocation", "a distance from 1 to 100000 meters", \.wakeDistance) { text -> Int?? in
+                parseNumber(text, in: 1...100_000).map { .some($0) }
+            },
         ]
     }
 

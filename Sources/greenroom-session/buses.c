@@ -16,6 +16,7 @@ static void lose(struct link *link) {
     wanted_lost(link->which);
     digests_lost(link->which);
     alerts_lost(link->which);
+    locations_lost(link->which);
     if (link->which == BUS_SESSION) players_lost();
     link->bus = sd_bus_close_unref(link->bus);
 }
@@ -47,6 +48,7 @@ static int connect_bus(sd_event_source *source, uint64_t at, void *userdata) {
     reports_connected(link->which, link->bus);
     digests_connected(link->which, link->bus);
     alerts_connected(link->which, link->bus);
+    locations_connected(link->which, link->bus);
     wanted_connected(link->which, link->bus);
     if (link->which == BUS_SESSION) players_connected(link->bus);
     return 0;

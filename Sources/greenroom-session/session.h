@@ -1,6 +1,6 @@
 // greenroom-session: reports to greenroomd what the programs of a user's session do, as far as it can be seen from outside:
 // streams of PipeWire that are audible or record, and players that play (L28), when the settings of the desktop or the
-// online accounts change (L33), and whether a critical notification is shown (L13). It decides nothing: the daemon knows which of these processes belong to apps, and which modes their
+// online accounts change (L33), whether a critical notification is shown (L13), and when the device has moved (L30). It decides nothing: the daemon knows which of these processes belong to apps, and which modes their
 // manifests declare.
 #ifndef SESSION_H
 #define SESSION_H
@@ -66,6 +66,13 @@ int alerts_begin(void);
 void alerts_connected(enum bus which, sd_bus *bus);
 void alerts_lost(enum bus which);
 void alerts_wanted(enum bus which, bool is_wanted);
+
+// locations.c: moves of the device, for apps of daemons that want to know.
+int locations_begin(void);
+void locations_connected(enum bus which, sd_bus *bus);
+void locations_lost(enum bus which);
+// The answer with the list of apps, or an error.
+void locations_wanted(enum bus which, sd_bus_message *reply);
 
 // wanted.c: what the daemons want to know.
 void wanted_connected(enum bus which, sd_bus *bus);

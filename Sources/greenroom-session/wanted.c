@@ -7,7 +7,10 @@ static const struct {
     // A list of users, or for all users.
     const char *property;
     void (*set)(enum bus which, bool is_wanted);
-} all[] = {{"SettingsUsers", settings_wanted}, {"AccountUsers", accounts_wanted}, {"AlertsWanted", alerts_wanted}};
+    // Or another list, which is read elsewhere.
+    void (*read)(enum bus which, sd_bus_message *reply);
+} all[] = {{"SettingsUsers", settings_wanted, NULL}, {"AccountUsers", accounts_wanted, NULL}, {"AlertsWanted", alerts_wanted, NULL},
+    {"LocationApps", NULL, locations_wanted}};
 enum { COUNT = sizeof all / sizeof *all };
 
 static sd_bus *buses[BUS_COUNT];
@@ -34,7 +37,9 @@ static int answered(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
     (void)error;
     struct question *question = userdata;
     question->call = sd_bus_slot_unref(question->call);
-    all[question - questions[question->which]].set(question->which, read_wanted(reply));
+    size_t i = question - questions[question->which];
+    if (all[i].read) all[i].read(question->which, reply);
+    else all[i].set(question->which, read_wanted(reply));
     return 0;
 }
 

@@ -132,6 +132,7 @@ private func wake(_ manifest: AppManifest) -> [String] {
     return [
         "[Wake]", "Traffic=\(manifest.traffic.map { $0 ? "yes" : "no" } ?? "")",
         "WakeThreshold=\(threshold.bytes) \(formatTimeSpan(threshold.time))",
+        "WakeOnLocation=\(manifest.wakeDistance.map(String.init) ?? "")",
     ] + timers(manifest.timers) + manifest.wakeDevices.map { "WakeOnDevice=" + quoted(device($0)) } + sockets(manifest)
 }
 

@@ -83,6 +83,7 @@ struct DropInTests {
         full.timers.randomizedDelay = 2
         full.timers.fetchInterval = 3_600_000_000
         full.policy.hasTimers = true
+        full.wakeDistance = 500
         full.wakeDevices = [DeviceMatch("usb"), DeviceMatch("input:ID_A=%,B=c d")].compactMap { $0 }
     }
 

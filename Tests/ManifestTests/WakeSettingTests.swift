@@ -16,6 +16,17 @@ struct WakeSettingTests {
         for value in ["sometimes", "tcp"] { try expectRefused("Wake", "Traffic", value, "yes or no") }
     }
 
+    @Test("WakeOnLocation= is a number of meters, and an empty value removes it (L30)")
+    func location() throws {
+        #expect(try accepted("Wake", "").wakeDistance == nil)
+        #expect(try accepted("Wake", "WakeOnLocation=1").wakeDistance == 1)
+        #expect(try accepted("Wake", "WakeOnLocation=100000").wakeDistance == 100_000)
+        #expect(try accepted("Wake", "WakeOnLocation=500", "WakeOnLocation=").wakeDistance == nil)
+        for value in ["0", "-1", "100001", "500m", "0.5", "yes", "99999999999999999999"] {
+            try expectRefused("Wake", "WakeOnLocation", value, "a distance from 1 to 100000 meters")
+        }
+    }
+
     @Test("WakeThreshold= is a size, and optionally a time span (L50)")
     func threshold() throws {
         func threshold(_ value: String) throws -> AppPolicy.WakeThreshold {

@@ -44,6 +44,9 @@ extension ControlBus {
             BusProperty("AlertsWanted", "b", .announced) { [unowned self] _ in .bool(self.alerts.areWanted) },
             BusProperty("SettingsUsers", "au", .announced) { [unowned self] _ in self.service.settingsUsers },
             BusProperty("AccountUsers", "au", .announced) { [unowned self] _ in self.service.accountUsers },
+            BusProperty("LocationApps", "a(sssu)", .announced) { [unowned self] _ in
+                self.service.context.locationWakes.apps
+            },
             BusProperty("FileProblems", "as", .silent) { [unowned self] _ in
                 .array("s", self.service.library.fileProblems.map(Variant.string))
             },
@@ -124,6 +127,9 @@ extension ControlBus {
             },
             BusMethod("ReportAccounts", in: "s", arguments: ["digest"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.service.context.systemEvents.accounts.report(call) }
+            },
+            BusMethod("ReportLocation", in: "s", arguments: ["app"], access: .anyone) { [unowned self] call in
+                self.service.whenStarted(call) { self.service.context.locationWakes.report(call) }
             },
             BusMethod("ReportAlert", in: "b", arguments: ["shown"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.alerts.report(call) }

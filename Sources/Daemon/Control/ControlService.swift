@@ -281,6 +281,7 @@ final class ControlService {
         context.timers.remove(id)
         context.systemEvents.remove(id)
         context.deviceWakes.remove(id)
+        context.locationWakes.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }

@@ -50,6 +50,7 @@ final class DaemonContext {
     let timers: Timers
     let systemEvents: SystemEvents
     let deviceWakes: DeviceWakes
+    let locationWakes: LocationWakes
     /// Where the open GPUs of processes are described; elsewhere in a test: not each machine has a GPU.
     var gpuDescriptors = ProcFS()
     /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
@@ -85,6 +86,7 @@ final class DaemonContext {
         timers = Timers(loop: loop, journal: journal, stamps: try LaunchStore(folder: folders.timers), events: events)
         systemEvents = try SystemEvents(loop: loop, journal: journal, events: events)
         deviceWakes = DeviceWakes(loop: loop, journal: journal)
+        locationWakes = LocationWakes(loop: loop)
         ends = try MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
@@ -102,6 +104,7 @@ final class DaemonContext {
         for digests in [systemEvents.desktop, systemEvents.accounts] {
             digests.user = { [unowned self] in user(of: $0) }
         }
+        locationWakes.user = { [unowned self] manifest throws in try users.user(of: manifest)?.owner.uid ?? geteuid() }
     }
 
     /// The user that an app runs as; `nil`: it has no process.

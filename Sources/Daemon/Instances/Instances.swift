@@ -70,6 +70,7 @@ final class Instances {
         context.timers.update(manifest)
         context.systemEvents.update(manifest)
         context.deviceWakes.update(manifest)
+        context.locationWakes.update(manifest)
     }
 
     /// Records whether an app is an instance without a file: that may change when files are added or removed.
@@ -109,6 +110,7 @@ final class Instances {
         context.timers.remove(id)
         context.systemEvents.remove(id)
         context.deviceWakes.remove(id)
+        context.locationWakes.remove(id)
         context.library.remove(id)
         persist(id)
         log("instance removed: nothing is left of it", id)

@@ -108,13 +108,17 @@ final class Program {
         context.accessories.show = { [unowned self] app, run, isOpen in
             self.bus.modeReports.show(isOpen ? .accessory : [], of: app, run, by: .accessories)
         }
-        context.deviceWakes.wake = { [unowned self] app in
-            let request = answers.expect { [service] answer in
-                guard case .refused(let refusal) = answer else { return }
-                service.logWarning(service.error(refusal, about: app.name, "wake '\(app.name)' for a device").message)
-            }
-            driver.send(.requested(request, app, .launch(.background, reason: .accessory, url: nil)))
+        context.deviceWakes.wake = { [unowned self] app in wake(app, .accessory, "for a device") }
+        context.locationWakes.wake = { [unowned self] app in wake(app, .location, "at another location") }
+    }
+
+    /// Requests that an app is woken, or launched into the background. A refusal is logged.
+    private func wake(_ app: AppID, _ reason: LaunchReason, _ purpose: String) {
+        let request = answers.expect { [service] answer in
+            guard case .refused(let refusal) = answer else { return }
+            service.logWarning(service.error(refusal, about: app.name, "wake '\(app.name)' \(purpose)").message)
         }
+        driver.send(.requested(request, app, .launch(.background, reason: reason, url: nil)))
     }
 
     /// - Returns: the exit status.
