@@ -67,7 +67,7 @@ extension LifecycleCore {
         effects.append(.continueStopped(self[run: index].id))
     }
 
-    /// What it was at when it stopped goes on, and does not end with the moment of a timer (L51): a look at all of its work decides.
+    /// What it was at when it stopped continues, and does not end with the moment of a timer (L51): a look at all of its work decides.
     mutating func wasContinued(_ index: AppIndex) {
         guard self[run: index].isStopped else { return }
         self[run: index].isStopped = false
