@@ -10,6 +10,7 @@ cat >$apps/clock.app <<'END'
 ExecStart=/bin/sleep 100000
 [Wake]
 OnCalendar=*:*:0/20
+AccuracySec=1s
 END
 cat >$apps/aware.app <<'END'
 [App]
