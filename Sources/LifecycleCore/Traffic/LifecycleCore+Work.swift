@@ -277,6 +277,8 @@ extension LifecycleCore {
         }
         guard case .background(var current)? = apps[index].execution else { return }
         if let due = current.look?.before?.due, apps[index].policy.keepsTimers, due - now < Self.timerSoon {
+            // The moment of one timer becomes that of the next.
+            if current.look?.kind == .moment { self[run: index].traffic.momentSince = max(now, due) }
             current.look?.nextAt = min(now + apps[index].policy.idleTime, max(now, due) + Self.afterTimer)
             current.look?.reason = .timerSoon
             return update(index, .background(current))

@@ -97,6 +97,27 @@ struct UnloadTests {
         #expect(harness.state("web") == (works ? .suspended : .notRunning))
     }
 
+    @Test("a worker with timers that follow each other within 2s is unloaded as if it slept through (L46, L51)")
+    func timersInTurn() {
+        let harness = TrafficTests.worker { $0.unloadAfter = .seconds(60) }
+        harness.launch("web")
+        harness.behave("web") { $0.work?.due = harness.now + .seconds(20) }
+        harness.advance(.seconds(15))
+        #expect(harness.state("web") == .suspended)
+        harness.behave("web") { $0.work?.due = harness.now + .milliseconds(5600) }
+        harness.advance(.milliseconds(5100))
+        // The first one is served, and the second one is waited for.
+        #expect(harness.state("web") == .background)
+        #expect(harness.view("web").awake.map(\.reason) == [.work(.timerSoon)])
+        harness.behave("web") { $0.work?.due = nil }
+        harness.advance(.seconds(1))
+        #expect(harness.state("web") == .suspended)
+        harness.advance(.milliseconds(48_899))
+        #expect(harness.state("web") == .suspended)
+        harness.advance(.milliseconds(1))
+        #expect(harness.state("web") == .notRunning)
+    }
+
     @Test("a worker that was unloaded does not come back, and is launched by the next connection (L29, L49)")
     func worker() {
         let harness = Harness("web") {
