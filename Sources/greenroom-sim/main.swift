@@ -7,6 +7,7 @@ let usage = """
     Usage: greenroom-sim [--seed S] [--seeds K] [--events N] [--apps N] [--trace] [--keep-going]
            greenroom-sim --rate
            greenroom-sim memory [--seed S [--seeds K] [--verbose]]
+           greenroom-sim loop [--seed S] [--seeds K]
            greenroom-sim day
 
     Simulates apps, users and the kernel with the lifecycle core of greenroomd and checks the rules after every event. Runs
@@ -22,6 +23,7 @@ let usage = """
       --rate        measure the core, in events per second
       memory        print what each JetsamOrder= costs on four workloads; with --seed, check the rules of memory on random
                     machines instead
+      loop          check the event loop of the daemon, with apps that flood it and clients that call it (default: 100 seeds)
       day           print what wakes each app of a handheld in one day, for how long it is awake, and how often it is killed
     """
 
@@ -182,6 +184,10 @@ func failUsage() -> Never {
 
 if CommandLine.arguments.dropFirst().first == "memory" {
     guard let holds = MemoryCommand.run(CommandLine.arguments.dropFirst(2)) else { failUsage() }
+    exit(holds ? 0 : 1)
+}
+if CommandLine.arguments.dropFirst().first == "loop" {
+    guard let holds = LoopCommand.run(CommandLine.arguments.dropFirst(2)) else { failUsage() }
     exit(holds ? 0 : 1)
 }
 if CommandLine.arguments.dropFirst() == ["day"] {

@@ -68,6 +68,8 @@ package struct LoopSimulation {
     /// When the app whose input was found is suspended again.
     private var suspensions: [(at: Duration, app: Int, file: Int)] = []
     package private(set) var violations: [LoopRule: String] = [:]
+    /// How many turns the loop has taken.
+    package var turns: Int { loop.turns }
 
     /// - Parameter fault: of the daemon that is simulated.
     package init(seed: UInt64, fault: LoopFault? = nil) {
