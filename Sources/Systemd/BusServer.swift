@@ -80,6 +80,8 @@ package final class BusServer {
     private var listening: EventSource?
     /// Made for the first connection: most apps have none.
     private var handshakeTimer: Timer?
+    /// Whether a timer waits for the end of a handshake.
+    package var awaitsHandshake: Bool { handshakeTimer?.isArmed ?? false }
     /// Connections whose handshake is not finished, oldest first, with its deadline.
     private var unfinishedHandshakes: [(peer: BusPeer, deadline: Duration)] = []
     private var lastNumber: UInt64 = 0
@@ -226,6 +228,15 @@ package final class BusServer {
     private func awaitHandshake(_ peer: BusPeer) {
         unfinishedHandshakes.append((peer, loop.now() + limits.handshake))
         if unfinishedHandshakes.count == 1 { armHandshakeTimer() }
+        peer.onReady = { [weak self, weak peer] in
+            if let peer { self?.awaitNoLonger(peer) }
+        }
+    }
+
+    private func awaitNoLonger(_ peer: BusPeer) {
+        unfinishedHandshakes.removeAll { $0.peer === peer }
+        // Otherwise each client would wake the daemon once more, after it has its answer.
+        if unfinishedHandshakes.isEmpty { handshakeTimer?.arm(at: nil) }
     }
 
     private func armHandshakeTimer() {
@@ -293,7 +304,6 @@ package final class BusServer {
     /// Disconnects the peers whose handshake took too long, and arms the timer for the next.
     private func dropSilentPeers() {
         let now = loop.now()
-        unfinishedHandshakes.removeAll { $0.peer.isGone || $0.peer.isReady }
         for (peer, deadline) in unfinishedHandshakes where deadline <= now {
             peer.close(reason: "it did not finish the handshake within \(limits.handshake)")
         }
@@ -303,7 +313,7 @@ package final class BusServer {
 
     private func remove(_ peer: BusPeer, _ reason: String) {
         peers.removeAll { $0 === peer }
-        unfinishedHandshakes.removeAll { $0.peer === peer }
+        awaitNoLonger(peer)
         onPeerGone?(peer, reason)
     }
 }

@@ -30,6 +30,20 @@ struct HostilePeerTests {
         #expect(stage.server.peers.count == 1)
     }
 
+    @Test("no timer is left of a client that has finished the handshake, or has left before")
+    func finished() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        #expect(try stage.ask(client, "Who").get().count == 2)
+        #expect(!stage.server.awaitsHandshake)
+        let silent = try stage.bareClient()
+        #expect(try stage.loop.serve { stage.server.awaitsHandshake })
+        shutdown(silent.raw, Int32(SHUT_RDWR))
+        #expect(try stage.loop.serve { stage.gone.count == 1 })
+        #expect(!stage.server.awaitsHandshake)
+        #expect(try stage.ask(client, "Who").get().count == 2)
+    }
+
     @Test(
         "a peer that sends no D-Bus handshake is disconnected",
         arguments: ["\0GET / HTTP/1.1\r\n\r\n", "garbage", "\0\0\0\0\r\n"])
