@@ -55,6 +55,29 @@ check "no server was left awake because it could not be watched" fails has "$(ct
 check "all servers are suspended again" wait_for 120 all_suspended
 every_woken() { for app in "${names[@]}"; do [ "$(wakes $app)" -gt 0 ] || { echo "$app"; return 1; }; done; }
 check "input woke every server" every_woken
+
+# The sign of life of a daemon that wakes and suspends workers all the time, beside some that get requests without a pause.
+printf '%s\n' '[Unit]' StartLimitIntervalSec=0 '[Service]' WatchdogSec=8s >/run/systemd/system/greenroomd.service.d/test.conf
+systemctl daemon-reload
+systemctl kill --kill-whom=main --signal=KILL greenroomd
+watched() { [ "$(property greenroomd WatchdogUSec)" = 8s ] && [ "$(property greenroomd WatchdogTimestampMonotonic)" -gt 0 ] && ctl list; }
+check "the daemon is active with a watchdog of 8 s" wait_for 60 watched
+rm -f /run/vm-test/enough
+runs=$(property greenroomd NRestarts) beat=$(property greenroomd WatchdogTimestampMonotonic) began=$(date +%s)
+timeout 300 ./client.py load 0 "${addresses[@]:0:10}" >/run/vm-test/load 2>&1 &
+timeout 300 ./client.py load 4 "${addresses[@]:10}" >/run/vm-test/load-wakes 2>&1 &
+sleep 20
+check "a daemon under requests without a pause is not replaced" same "$(property greenroomd NRestarts)" "$runs"
+check "it notified the watchdog meanwhile" test "$(property greenroomd WatchdogTimestampMonotonic)" -gt $((beat + 12000000))
+touch /run/vm-test/enough
+wait
+for load in load load-wakes; do
+    read -r sent answered longest </run/vm-test/$load
+    echo "     $((sent / ($(date +%s) - began))) requests a second, the longest took $longest ms"
+    check "every request of $load was answered" same "$answered$(sed 1d /run/vm-test/$load)" "$sent"
+done
+check "all servers are suspended once more" wait_for 120 all_suspended
+
 numbers() { ls "/proc/$(property greenroomd MainPID)/fd" | wc -l; }
 echo "     $(numbers) descriptors of the daemon while all are suspended"
 rm -r /run/systemd/system/greenroomd.service.d
