@@ -25,14 +25,17 @@ package struct Footprint: Equatable {
         shared = values.shared
         let kernel = values.kernel ?? values.parts
         bytes = values.anonymous &+ values.shared &+ swapped &+ (kernel - min(kernel, values.reclaimable))
-        // Most shared memory is mapped, and is part of both.
-        resident = values.anonymous &+ max(values.shared, values.mapped)
+        // What is in swap and not freed yet is in the lists of the kernel only, with shared memory. Most of that is mapped, and is part of both.
+        let listed = values.listed - min(values.listed, values.shared)
+        resident = max(values.anonymous, listed) &+ max(values.shared, values.mapped)
     }
 }
 
 /// The lines of memory.stat that count.
 private struct MemoryStat {
     var anonymous: UInt64 = 0
+    /// Memory that can be swapped out, in its lists.
+    var listed: UInt64 = 0
     var shared: UInt64 = 0
     /// Mapped pages of files, and of shared memory.
     var mapped: UInt64 = 0
@@ -53,6 +56,8 @@ private struct MemoryStat {
             shared = value
         } else if isNamed("file_mapped") {
             mapped = value
+        } else if isNamed("inactive_anon") || isNamed("active_anon") {
+            listed &+= value
         } else if isNamed("slab_reclaimable") {
             reclaimable = value
         } else if isNamed("kernel") {

@@ -12,7 +12,7 @@ package final class MemoryReclaim {
     package static let longestSlice = Duration.seconds(1)
     /// So many slices in a row without effect are the end.
     private static let mostIdleSlices = 3
-    /// Less than that in swap is no effect of a slice.
+    /// Less than that is no effect of a slice.
     private static let smallestEffect = slice / 16
 
     private enum Target {
@@ -24,10 +24,15 @@ package final class MemoryReclaim {
     private let thread: HelperThread
     private let enclosure: Enclosure
     private var target: Target
+    /// How much may be in swap then that was not before.
+    private let space: UInt64
     /// How many bytes may still be pushed out.
     private var left: UInt64
     private let before: Footprint
-    private var swapped: UInt64
+    /// After the last slice.
+    private var last: Footprint
+    /// All memory of the group then, the page cache included.
+    private var charged: UInt64
     private var idleSlices = 0
 
     /// - Parameters:
@@ -37,12 +42,16 @@ package final class MemoryReclaim {
         self.enclosure = enclosure
         self.thread = thread
         before = try enclosure.footprint()
-        left = min(bytes, before.resident)
-        swapped = before.swapped
-        target =
-            if let group = enclosure.reclaimableGroup { .group(group) } else {
-                .processes(try enclosure.pids()[...], from: 0)
-            }
+        space = bytes
+        last = before
+        charged = enclosure.reclaimableGroup.map(chargedBytes) ?? 0
+        if let group = enclosure.reclaimableGroup {
+            target = .group(group)
+            left = before.resident
+        } else {
+            target = .processes(try enclosure.pids()[...], from: 0)
+            left = min(bytes, before.resident)
+        }
     }
 
     /// Submits the next slice.
@@ -69,12 +78,17 @@ package final class MemoryReclaim {
     /// A slice has ended.
     package func completed(_ completion: HelperThread.Completion) {
         switch target {
-        case .group:
-            let now = (try? enclosure.footprint())?.swapped ?? swapped
-            let effect = now > swapped ? now - swapped : 0
+        case .group(let folder):
+            let now = (try? enclosure.footprint()) ?? last
+            let charged = chargedBytes(of: folder)
+            // What is written to a disk is freed by a later slice. What was only read since it was pushed out before is in swap already.
+            // Kernels before 6.9 can take pages of files first, in any number of slices.
+            let effect = max(
+                now.swapped - min(now.swapped, last.swapped), self.charged - min(self.charged, charged))
             idleSlices = effect < Self.smallestEffect ? idleSlices + 1 : 0
-            left -= min(left, max(effect, Self.smallestEffect))
-            swapped = max(swapped, now)
+            left -= min(left, last.resident - min(last.resident, now.resident))
+            if now.swapped - min(now.swapped, before.swapped) >= space { left = 0 }
+            (last, self.charged) = (now, charged)
             if completion.errno != 0 { left = 0 }
         case .processes(let pids, _):
             left -= min(left, Self.slice)
@@ -89,6 +103,12 @@ package final class MemoryReclaim {
         let now = try enclosure.footprint()
         return (now, now.swapped - min(now.swapped, before.swapped))
     }
+}
+
+/// `memory.current` of a group.
+private func chargedBytes(of group: SharedDescriptor) -> UInt64 {
+    var scanner = ByteScanner((try? readFileIfPresent(at: "memory.current", in: group, limit: 64)) ?? [])
+    return scanner.number() ?? 0
 }
 
 extension Enclosure {

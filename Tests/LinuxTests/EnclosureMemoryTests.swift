@@ -4,6 +4,32 @@ import Testing
 
 @testable import Linux
 
+/// What a group has, in MiB.
+struct FakeMemory: Hashable {
+    var anonymous: Int
+    /// Its anonymous memory was only read since it was pushed out before.
+    var isInSwap = false
+    /// The kernel pushes all out with one slice to a disk, and frees it with the next ones.
+    var isFreedLater = false
+    var files = 0
+    /// In swap and not freed.
+    var cached = 0
+    var swapped = 100
+
+    mutating func reclaim(_ size: Int) {
+        var left = size
+        func take(_ part: inout Int) {
+            let taken = min(part, left)
+            (part, left) = (part - taken, left - taken)
+        }
+        take(&files)
+        take(&cached)
+        let before = anonymous
+        if isFreedLater { (cached, anonymous) = (cached + anonymous, 0) } else { take(&anonymous) }
+        if !isInSwap { swapped += before - anonymous }
+    }
+}
+
 /// A group with a memory controller: its files lie in an ordinary folder.
 private struct FakeGroup {
     private let scratch: Scratch
@@ -13,7 +39,11 @@ private struct FakeGroup {
     init(events: String = "oom_kill 0\n", local: String? = nil) throws {
         scratch = try Scratch()
         try createDirectories(at: "\(scratch.path)/\(name.text)")
-        for file in ["cgroup.events", "memory.stat", "memory.oom.group", "memory.max", "memory.low"] {
+        for file in [
+            "cgroup.events", "cgroup.procs", "memory.stat", "memory.current", "memory.swap.current", "memory.oom.group",
+            "memory.max",
+            "memory.low", "memory.reclaim",
+        ] {
             _ = try scratch.file("\(name.text)/\(file)")
         }
         _ = try scratch.file("\(name.text)/memory.events", events)
@@ -26,6 +56,19 @@ private struct FakeGroup {
     }
 
     var path: String { "\(scratch.path)/\(name.text)" }
+
+    /// The files stay the same: the group has one of them open.
+    func set(_ memory: FakeMemory) throws {
+        let listed = (memory.anonymous + memory.cached) << 20
+        try set("memory.stat", "anon \(memory.anonymous << 20)\ninactive_anon \(listed)\nactive_anon 0\n")
+        try set("memory.current", "\(listed + memory.files << 20)\n")
+        try set("memory.swap.current", "\(memory.swapped << 20)\n")
+    }
+
+    private func set(_ file: String, _ text: String) throws {
+        #expect(truncate("\(path)/\(file)", 0) == 0)
+        try writeControlFile("\(path)/\(file)", text)
+    }
 
     func text(_ file: String) throws -> String {
         String(decoding: try readFile(at: "\(scratch.path)/\(name.text)/\(file)", limit: 64), as: UTF8.self)
@@ -53,6 +96,52 @@ struct EnclosureMemoryTests {
         #expect(attribute.output == "b'1'\n" || attribute.status == .exited(9), "\(attribute)")
         #expect(try group.text("memory.max") == "67108864")
         #expect(try group.text("memory.low") == "1048576")
+    }
+
+    /// Submits slices to the end, each of which changes the group.
+    /// - Returns: how many there were, and what the app has in swap that it had not before.
+    private func pushOut(_ group: FakeGroup, _ slice: () throws -> Void) throws -> (slices: Int, bytes: UInt64) {
+        let thread = try HelperThread(name: "reclaim", .reports)
+        let reclaim = try MemoryReclaim(group.enclosure, upTo: 1 << 30, thread: thread)
+        var slices = 0
+        while try reclaim.submit(token: 1) {
+            try wait(for: try #require(thread.completions))
+            let completions = try thread.collect()
+            if try group.text("memory.reclaim") == "4194304 swappiness=200" {
+                slices += 1
+                try slice()
+            }
+            for completion in completions { reclaim.completed(completion) }
+        }
+        return (slices, try reclaim.result().bytes)
+    }
+
+    @Test(
+        "a group is pushed out as long as slices make it smaller, or more of it is in swap (L37)",
+        arguments: [
+            FakeMemory(anonymous: 40): 10, FakeMemory(anonymous: 40, isInSwap: true): 10,
+            FakeMemory(anonymous: 40, isInSwap: true, files: 20): 15,
+            FakeMemory(anonymous: 40, isInSwap: true, cached: 20): 15,
+            FakeMemory(anonymous: 40, isFreedLater: true): 11,
+        ])
+    func reclaim(memory: FakeMemory, slices: Int) throws {
+        let group = try FakeGroup()
+        var memory = memory
+        try group.set(memory)
+        let pushed = try pushOut(group) {
+            memory.reclaim(4)
+            try group.set(memory)
+        }
+        #expect(pushed.slices == slices && memory.anonymous + memory.cached == 0)
+        #expect(pushed.bytes == (memory.isInSwap ? 0 : 40 << 20))
+    }
+
+    @Test("three slices of a group without effect are the end, and a full swap space is (L37)")
+    func endOfReclaim() throws {
+        let group = try FakeGroup()
+        try group.set(FakeMemory(anonymous: 40, files: 10))
+        #expect(try pushOut(group) {} == (3, 0))
+        #expect(try pushOut(group) { try group.set(FakeMemory(anonymous: 40, swapped: 1124)) } == (1, 1 << 30))
     }
 
     @Test(

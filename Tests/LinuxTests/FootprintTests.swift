@@ -26,6 +26,14 @@ struct FootprintTests {
         #expect(footprint.resident == (100 + 30) << 20)
     }
 
+    @Test("what is in swap and not freed yet is resident, and counted once")
+    func cached() {
+        let stat = "anon 1000\nshmem 300\nfile_mapped 500\ninactive_anon 2000\nactive_anon 800\nswapcached 1500\n"
+        let footprint = Footprint(parsingStat: Array(stat.utf8), swapped: 4000)
+        #expect(footprint.resident == 2800 - 300 + 500)
+        #expect(footprint.bytes == 1000 + 300 + 4000)
+    }
+
     @Test("before Linux 5.18 the kernel's memory is the sum of its parts")
     func older() {
         let stat = "anon 1048576\nkernel_stack 16384\npagetables 8192\npercpu 4096\nslab 10000\nslab_reclaimable 4000\n"

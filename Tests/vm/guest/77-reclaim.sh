@@ -38,3 +38,26 @@ rm -f $apps/{sleeper,stayer,watcher}.app /usr/local/bin/watcher /tmp/it-watches
 ctl reload >/dev/null
 swapoff "$device"
 zramctl -r "$device"
+
+# What a wake has only read since it was pushed out is still in swap on a disk, and is pushed out again nevertheless.
+install -m 755 pages.py /usr/local/bin/vm-pages
+fallocate -l 500M /root/swap && chmod 600 /root/swap && mkswap /root/swap >/dev/null && swapon /root/swap
+server pages "/usr/local/bin/vm-pages serve /run/pages 128" Type=listening
+printf '%s\n' ReclaimOnSuspend=yes LaunchDeadlineSec=2min >>$apps/pages.app
+ctl reload >/dev/null
+# pushed_out_wholly: it is suspended, and less of it is in memory than any request below reads.
+pushed_out_wholly() { is pages suspended && [ "$(status_value pages residentBytes)" -lt 4000000 ]; }
+reads() { timeout 100 vm-pages ask /run/pages "$@" | grep .; }
+sizes() { echo "     $(status_value pages residentBytes) bytes resident, $(status_value pages swappedBytes) in swap"; }
+ctl launch pages >/dev/null
+check "a server is pushed out to a disk" wait_for 90 pushed_out_wholly
+sizes
+check "a request reads 32 MiB" reads 8192 1
+sizes
+check "it is pushed out again" wait_for 90 pushed_out_wholly
+sizes
+ctl terminate pages >/dev/null
+rm -f $apps/pages.app /usr/local/bin/vm-pages
+ctl reload >/dev/null
+swapoff /root/swap
+rm -f /root/swap
