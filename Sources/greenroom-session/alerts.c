@@ -49,35 +49,18 @@ static size_t count;
 
 // MARK: Reports
 
-static int reported(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-    (void)error;
-    struct daemon *daemon = userdata;
-    daemon->call = sd_bus_slot_unref(daemon->call);
-    const sd_bus_error *refused = sd_bus_message_get_error(reply);
-    if (refused && is_verbose) fprintf(stderr, "greenroom-session: greenroomd: %s\n", refused->message);
-    return 0;
-}
-
-static void report(struct daemon *daemon) {
-    sd_bus_message *call = NULL;
+static void report_to(struct daemon *daemon) {
     bool is_shown = count > 0;
     if (!daemon->is_wanted || daemon->is_notified == is_shown) return;
     daemon->is_notified = is_shown;
-    // A report that is not answered yet is replaced: the daemon has what it is sent last.
-    daemon->call = sd_bus_slot_unref(daemon->call);
-    int status =
-        sd_bus_message_new_method_call(daemon->bus, &call, "org.greenroom", "/org/greenroom", "org.greenroom.Manager1", "ReportAlert");
-    if (status >= 0) status = sd_bus_message_set_auto_start(call, 0);
-    if (status >= 0) status = sd_bus_message_append(call, "b", is_shown);
-    if (status >= 0) status = sd_bus_call_async(daemon->bus, &daemon->call, call, reported, daemon, 0);
-    sd_bus_message_unref(call);
+    report(daemon->bus, &daemon->call, "ReportAlert", "b", is_shown);
 }
 
 static int report_all(sd_event_source *source, uint64_t at, void *userdata) {
     (void)source, (void)at, (void)userdata;
     last_report = now();
     if (is_verbose) printf("Critical notifications: %zu\n", count), fflush(stdout);
-    for (size_t i = 0; i < BUS_COUNT; i++) report(&daemons[i]);
+    for (size_t i = 0; i < BUS_COUNT; i++) report_to(&daemons[i]);
     return 0;
 }
 
@@ -249,7 +232,7 @@ void alerts_wanted(enum bus which, bool is_wanted) {
     // Also a daemon that has replaced another one: it knows of no alert.
     daemons[which].is_wanted = is_wanted;
     daemons[which].is_notified = false;
-    report(&daemons[which]);
+    report_to(&daemons[which]);
     follow();
 }
 

@@ -105,28 +105,6 @@ static bool digest(sd_bus_message *message, uint64_t *sum) {
 
 // MARK: Reports
 
-static int reported(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-    (void)error;
-    struct daemon *daemon = userdata;
-    daemon->report_call = sd_bus_slot_unref(daemon->report_call);
-    const sd_bus_error *refused = sd_bus_message_get_error(reply);
-    if (refused && is_verbose) fprintf(stderr, "greenroom-session: greenroomd: %s\n", refused->message);
-    return 0;
-}
-
-static void report(struct state *state, enum bus which, const char *text) {
-    sd_bus_message *call = NULL;
-    struct daemon *daemon = &state->daemons[which];
-    // A report that is not answered yet is replaced: the daemon has what it is sent last.
-    daemon->report_call = sd_bus_slot_unref(daemon->report_call);
-    int status = sd_bus_message_new_method_call(
-        buses[which], &call, "org.greenroom", "/org/greenroom", "org.greenroom.Manager1", state->report);
-    if (status >= 0) status = sd_bus_message_set_auto_start(call, 0);
-    if (status >= 0) status = sd_bus_message_append(call, "s", text);
-    if (status >= 0) status = sd_bus_call_async(buses[which], &daemon->report_call, call, reported, daemon, 0);
-    sd_bus_message_unref(call);
-}
-
 static void read_soon(struct state *state) {
     state->is_outdated = state->read_call != NULL;
     if (state->is_outdated) return;
@@ -146,7 +124,7 @@ static int has_read(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
         if (is_verbose) printf("%s: %s\n", state->name, text), fflush(stdout);
         for (enum bus which = 0; which < BUS_COUNT; which++)
-            if (state->daemons[which].is_wanted) report(state, which, text);
+            if (state->daemons[which].is_wanted) report(buses[which], &state->daemons[which].report_call, state->report, "s", text);
     }
     if (state->is_outdated) read_soon(state);
     return 0;

@@ -1,10 +1,7 @@
 #include "session.h"
 #include <math.h>
-#include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 // Moves of the device, for apps of this user with `WakeOnLocation=` (L30). Each app has a client of GeoClue (org.freedesktop.GeoClue2), with
 // its own desktop ID, so that the user permits or refuses each one. The distance from the position of the last move is measured here: the
@@ -25,7 +22,6 @@ static sd_bus *buses[BUS_COUNT];
 static sd_bus_slot *owner_match, *located_match;
 static struct retry retry;
 static sd_event_source *timer;
-static char user_name[LONGEST_TEXT + 1];
 
 // `app` is empty: unused.
 static struct client {
@@ -49,35 +45,13 @@ static struct client {
     sd_bus_slot *report_call;
 } clients[MOST_APPS];
 
-static bool copy(char to[LONGEST_TEXT + 1], const char *text) {
-    size_t size = strlen(text);
-    if (size > LONGEST_TEXT) return false;
-    memcpy(to, text, size + 1);
-    return true;
-}
-
 // MARK: Reports
 
-static int reported(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-    (void)error;
-    struct client *client = userdata;
-    client->report_call = sd_bus_slot_unref(client->report_call);
-    const sd_bus_error *refused = sd_bus_message_get_error(reply);
-    if (refused && is_verbose) fprintf(stderr, "greenroom-session: greenroomd: %s\n", refused->message);
-    return 0;
-}
-
-static void report(struct client *client) {
-    sd_bus_message *call = NULL;
-    sd_bus *bus = buses[client->which];
+static void report_move(struct client *client) {
     // A report that is not answered yet stands for this move, too.
-    if (client->report_call || !bus) return;
+    if (client->report_call || !buses[client->which]) return;
     if (is_verbose) printf("Location: %s\n", client->app), fflush(stdout);
-    int status = sd_bus_message_new_method_call(bus, &call, "org.greenroom", "/org/greenroom", "org.greenroom.Manager1", "ReportLocation");
-    if (status >= 0) status = sd_bus_message_set_auto_start(call, 0);
-    if (status >= 0) status = sd_bus_message_append(call, "s", client->app);
-    if (status >= 0) status = sd_bus_call_async(bus, &client->report_call, call, reported, client, 0);
-    sd_bus_message_unref(call);
+    report(buses[client->which], &client->report_call, "ReportLocation", "s", client->app);
 }
 
 // MARK: Positions
@@ -98,7 +72,7 @@ static void positioned(struct client *client, const struct position *position) {
         bool is_other = moved > client->reference.accuracy + position->accuracy;
         bool is_move = is_other && moved >= client->meters;
         if (!is_move && (is_other || position->accuracy >= client->reference.accuracy)) return;
-        if (is_move) report(client);
+        if (is_move) report_move(client);
     }
     client->is_located = true;
     client->reference = *position;
@@ -160,7 +134,7 @@ static int located(sd_bus_message *message, void *userdata, sd_bus_error *error)
     const char *location, *path = sd_bus_message_get_path(message);
     if (!path || sd_bus_message_read(message, "oo", NULL, &location) < 0) return 0;
     for (size_t i = 0; i < MOST_APPS; i++)
-        if (clients[i].app[0] && !strcmp(clients[i].path, path)) copy(clients[i].location, location);
+        if (clients[i].app[0] && !strcmp(clients[i].path, path)) copy(clients[i].location, sizeof clients[i].location, location);
     read_later();
     return 0;
 }
@@ -231,7 +205,7 @@ static int created(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
     client->call = sd_bus_slot_unref(client->call);
     // GeoClue that is not installed has nothing to say.
     bool is_created = !sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "o", &path) >= 0 &&
-        copy(client->path, path);
+        copy(client->path, sizeof client->path, path);
     if (!client->is_listed) {
         remove_client(client);
         follow();
@@ -300,12 +274,6 @@ static void match(void) {
 
 // MARK: The daemons
 
-static bool is_mine(const char *user) {
-    char *end;
-    unsigned long number = strtoul(user, &end, 10);
-    return end != user && !*end ? number == getuid() : !strcmp(user, user_name);
-}
-
 static void list(enum bus which, const char *app, const char *desktop, uint32_t meters) {
     struct client *unused = NULL;
     for (size_t i = 0; i < MOST_APPS; i++) {
@@ -316,7 +284,7 @@ static void list(enum bus which, const char *app, const char *desktop, uint32_t 
             return;
         }
     }
-    if (!unused || !app[0] || !copy(unused->desktop, desktop) || !copy(unused->app, app)) return;
+    if (!unused || !app[0] || !copy(unused->desktop, sizeof unused->desktop, desktop) || !copy(unused->app, sizeof unused->app, app)) return;
     unused->which = which;
     unused->meters = meters;
     unused->is_listed = true;
@@ -348,8 +316,6 @@ void locations_wanted(enum bus which, sd_bus_message *reply) {
 }
 
 int locations_begin(void) {
-    const struct passwd *entry = getpwuid(getuid());
-    if (entry && entry->pw_name) copy(user_name, entry->pw_name);
     int status = retry_begin(&retry, try_again, NULL);
     if (status >= 0) status = sd_event_add_time(loop, &timer, CLOCK_MONOTONIC, 0, 1, read_positions, NULL);
     return status < 0 ? status : sd_event_source_set_enabled(timer, SD_EVENT_OFF);

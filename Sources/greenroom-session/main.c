@@ -19,6 +19,13 @@ uint64_t now(void) {
     return time;
 }
 
+bool copy(char *to, size_t size, const char *text) {
+    size_t length = strlen(text);
+    if (length >= size) return false;
+    memcpy(to, text, length + 1);
+    return true;
+}
+
 int retry_begin(struct retry *retry, sd_event_time_handler_t handler, void *userdata) {
     retry->began = now();
     int status = sd_event_add_time(loop, &retry->timer, CLOCK_MONOTONIC, 0, 0, handler, userdata);

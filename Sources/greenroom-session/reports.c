@@ -101,6 +101,29 @@ static int tell_all(sd_event_source *source, uint64_t at, void *userdata) {
     return 0;
 }
 
+static int report_answered(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+    (void)error;
+    sd_bus_slot **slot = userdata;
+    *slot = sd_bus_slot_unref(*slot);
+    const sd_bus_error *refused = sd_bus_message_get_error(reply);
+    if (refused && is_verbose) fprintf(stderr, "greenroom-session: greenroomd: %s\n", refused->message);
+    return 0;
+}
+
+void report(sd_bus *bus, sd_bus_slot **slot, const char *method, const char *types, ...) {
+    sd_bus_message *call = NULL;
+    va_list values;
+    *slot = sd_bus_slot_unref(*slot);
+    if (!bus) return;
+    int status = sd_bus_message_new_method_call(bus, &call, service, "/org/greenroom", "org.greenroom.Manager1", method);
+    if (status >= 0) status = sd_bus_message_set_auto_start(call, 0);
+    va_start(values, types);
+    if (status >= 0) status = sd_bus_message_appendv(call, types, values);
+    va_end(values);
+    if (status >= 0) status = sd_bus_call_async(bus, slot, call, report_answered, slot, 0);
+    sd_bus_message_unref(call);
+}
+
 // What this turn of the loop changes is reported together.
 static void changed(void) {
     uint64_t due = last_report + interval > now() ? last_report + interval : now();

@@ -36,6 +36,8 @@ struct retry {
     sd_event_source *timer;
     uint64_t delay, began;
 };
+// Copies a text into an array of this size, if it is short enough.
+bool copy(char *to, size_t size, const char *text);
 int retry_begin(struct retry *retry, sd_event_time_handler_t handler, void *userdata);
 void retry_arm(struct retry *retry);
 
@@ -48,6 +50,9 @@ void buses_end(void);
 int reports_begin(void);
 void reports_connected(enum bus which, sd_bus *bus);
 void reports_lost(enum bus which);
+// Calls a method of a daemon, with arguments of these types, and prints a refusal with --verbose. The call of this slot that is not answered
+// yet is replaced: the daemon has what it is sent last.
+void report(sd_bus *bus, sd_bus_slot **slot, const char *method, const char *types, ...);
 // This source shows these modes of a process, and no others. No modes: it is gone, or shows nothing.
 void reports_set(enum source source, uint32_t number, pid_t pid, unsigned modes);
 
@@ -79,6 +84,8 @@ void wanted_connected(enum bus which, sd_bus *bus);
 void wanted_lost(enum bus which);
 // The daemon on this bus has begun or ended.
 void wanted_ask(enum bus which);
+// Whether this user, by name or number, is that of this program.
+bool is_mine(const char *user);
 
 // levels.c: measures whether a stream is silent, one at a time.
 struct pw_core;

@@ -1,4 +1,6 @@
 #include "session.h"
+#include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +20,16 @@ static struct question {
     enum bus which;
     sd_bus_slot *call;
 } questions[BUS_COUNT][COUNT];
+
+bool is_mine(const char *user) {
+    static char name[256];
+    char *end;
+    unsigned long number = strtoul(user, &end, 10);
+    if (end != user && !*end) return number == getuid();
+    const struct passwd *entry = name[0] ? NULL : getpwuid(getuid());
+    if (entry && entry->pw_name) copy(name, sizeof name, entry->pw_name);
+    return !strcmp(user, name);
+}
 
 static bool read_wanted(sd_bus_message *reply) {
     const char *type;

@@ -32,7 +32,7 @@ struct DeviceWakeTests {
                 return socket
             }
             count = { [unowned self] in opened += 1 }
-            wakes.wake = { [unowned self] in woken.append($0.name) }
+            wakes.wakes.wake = { [unowned self] in woken.append($0.name) }
         }
 
         func update(_ app: String, _ devices: String...) throws {

@@ -31,7 +31,7 @@ struct LocationWakeTests {
         let loop = try EventLoop()
         let wakes = LocationWakes(loop: loop, interval: .milliseconds(300))
         var times: [Duration] = []
-        wakes.wake = { _ in times.append(loop.now()) }
+        wakes.wakes.wake = { _ in times.append(loop.now()) }
         func serve(until count: Int) throws {
             let end = loop.now() + .seconds(30)
             while times.count < count {

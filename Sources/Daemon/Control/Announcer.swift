@@ -154,7 +154,7 @@ final class Announcer {
         let now = [
             Property(name: "AccountUsers", value: bus.service.accountUsers),
             Property(name: "AlertsWanted", value: .bool(bus.alerts.areWanted)),
-            Property(name: "LocationApps", value: bus.service.context.locationWakes.apps),
+            Property(name: "LocationApps", value: bus.service.context.locationWakes.property),
             Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
             Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
             Property(name: "Orientation", value: .string(bus.service.orientation)),

@@ -45,7 +45,7 @@ extension ControlBus {
             BusProperty("SettingsUsers", "au", .announced) { [unowned self] _ in self.service.settingsUsers },
             BusProperty("AccountUsers", "au", .announced) { [unowned self] _ in self.service.accountUsers },
             BusProperty("LocationApps", "a(sssu)", .announced) { [unowned self] _ in
-                self.service.context.locationWakes.apps
+                self.service.context.locationWakes.property
             },
             BusProperty("FileProblems", "as", .silent) { [unowned self] _ in
                 .array("s", self.service.library.fileProblems.map(Variant.string))

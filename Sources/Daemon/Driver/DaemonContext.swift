@@ -104,7 +104,9 @@ final class DaemonContext {
         for digests in [systemEvents.desktop, systemEvents.accounts] {
             digests.user = { [unowned self] in user(of: $0) }
         }
-        locationWakes.user = { [unowned self] manifest throws in try users.user(of: manifest)?.owner.uid ?? geteuid() }
+        locationWakes.apps.user = { [unowned self] manifest throws in
+            try users.user(of: manifest)?.owner.uid ?? geteuid()
+        }
     }
 
     /// The user that an app runs as; `nil`: it has no process.
