@@ -98,6 +98,8 @@ package struct AppStatus: Record {
     package var lastReceipt: ReceiptRecord?
     /// The file that the output of the app goes to; absent if it goes elsewhere (`StandardOutput=`, L56).
     package var outputFile: String?
+    /// The address at which a push server accepts messages for it (L30), for root and the user of the app. Absent where it has none.
+    package var pushEndpoint: String?
     /// The error in the manifest that disables the app.
     package var error: String?
     /// The manifest and its drop-ins, as the daemon has read them: paths, in their order.
@@ -127,7 +129,7 @@ package struct AppStatus: Record {
         .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
         .optional("lastInput", \.lastInput), .optional("watch", \.watch), .list("sockets", \.sockets),
-        .list("timers", \.timers),
+        .list("timers", \.timers), .optional("pushEndpoint", \.pushEndpoint),
         .optional("connectionsWaitingSeconds", \.connectionsWaiting), .optional("unloadsInSeconds", \.unloadsIn),
         .optional("deferredWake", \.deferredWake), .optional("heldLocks", \.heldLocks),
         .optional("shortestWaitSeconds", \.shortestWait), .optional("timerInSeconds", \.timerIn),

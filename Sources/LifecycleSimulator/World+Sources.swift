@@ -4,7 +4,8 @@ import LifecycleCore
 struct FakeSources {
     /// The kinds that sources have; of the others clients alone send notifications.
     static let kinds = [
-        "accessory", "battery", "display", "locale", "orientation", "proximity", "settings", "time",
+        "accessory", "battery", "display", "locale", "orientation", "proximity", "pushEndpoint", "settings",
+        "time",
     ]
     var random: Random
     let isPresent: Bool
@@ -28,7 +29,8 @@ struct FakeSources {
 extension World {
     mutating func addSources(to index: Int) {
         guard sources.isPresent else { return }
-        apps[index].policy.notifications = NotificationKinds(rawValue: UInt16(sources.random.below(1 << 12)))
+        apps[index].policy.notifications = NotificationKinds(
+            rawValue: UInt16(sources.random.below(1 << Notification.kinds.count)))
     }
 
     /// A source reads something, for all apps or for one.
@@ -37,7 +39,7 @@ extension World {
         queue.push(.source, at: now + sources.random.within(scenario.pace / 4...scenario.pace * 4))
         guard let reading = sources.read(sources.random.pick(FakeSources.kinds)) else { return }
         let app = apps[sources.random.below(apps.count)].id
-        deliver(.observed(reading, of: reading.kind == "settings" ? app : nil), after: 0)
+        deliver(.observed(reading, of: ["pushEndpoint", "settings"].contains(reading.kind) ? app : nil), after: 0)
     }
 
     /// The daemon reports what the sources have read already to an app that wants to know it.

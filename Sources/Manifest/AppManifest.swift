@@ -80,6 +80,8 @@ package struct AppManifest: Hashable, Sendable {
         package var wakeDevices: [DeviceMatch] = []
         /// The distance in meters that the device has to move to wake it, `WakeOnLocation=`; `nil`: a move does not.
         package var wakeDistance: Int?
+        /// Whether it is registered with the UnifiedPush distributor of its user, `UnifiedPush=`.
+        package var unifiedPush = false
         /// The file of which the kind `settings` reports changes: a normalized absolute path (L33).
         package var settingsFile: String?
         /// Paths, with wildcards, and locks on files, as `Release.lockPrefix` and a path, that it lets go of before it is suspended.

@@ -35,6 +35,7 @@ extension AppManifest {
             .value("Wake", "WakeOnLocation", "a distance from 1 to 100000 meters", \.wakeDistance) { text -> Int?? in
                 parseNumber(text, in: 1...100_000).map { .some($0) }
             },
+            .value("Wake", "UnifiedPush", "yes or no", \.unifiedPush, parseBoolean),
         ]
     }
 
@@ -61,6 +62,10 @@ extension AppManifest {
         policy.keepAwake = self.keepAwake ?? AppPolicy().keepAwake
         policy.holdsSockets = !self.sockets.all.isEmpty
         if !fetches { self.timers.fetchInterval = nil }
+        if !policy.backgroundModes.contains(.push) { self.unifiedPush = false }
+        if self.unifiedPush, let kind = NotificationKinds(named: Notification.pushEndpoint) {
+            policy.notifications.insert(kind)
+        }
         policy.hasTimers = self.timers.hasTimers || fetches
         if policy.role == .worker, policy.launchAtStart == .foreground { policy.launchAtStart = .background }
     }
@@ -97,6 +102,9 @@ extension AppManifest {
             if resolved.policy.onlyRequestsWake, policy.idleTime < longestTimeSpan {
                 warn("Traffic", "once the worker is suspended, \(resolved.policy.whyOnlyRequestsWake)")
             }
+        }
+        if self.unifiedPush, !policy.backgroundModes.contains(.push) {
+            warnOfNoEffect(["UnifiedPush"], "BackgroundModes= does not contain push")
         }
         if !resolvedTraffic { warnOfNoEffect(["WakeThreshold"], "input does not wake the app without Traffic=yes") }
         guard resolvedTraffic || policy.role == .worker else {

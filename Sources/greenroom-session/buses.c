@@ -17,6 +17,7 @@ static void lose(struct link *link) {
     digests_lost(link->which);
     alerts_lost(link->which);
     locations_lost(link->which);
+    push_lost(link->which);
     if (link->which == BUS_SESSION) players_lost();
     link->bus = sd_bus_close_unref(link->bus);
 }
@@ -49,6 +50,7 @@ static int connect_bus(sd_event_source *source, uint64_t at, void *userdata) {
     digests_connected(link->which, link->bus);
     alerts_connected(link->which, link->bus);
     locations_connected(link->which, link->bus);
+    push_connected(link->which, link->bus);
     wanted_connected(link->which, link->bus);
     if (link->which == BUS_SESSION) players_connected(link->bus);
     return 0;

@@ -85,6 +85,7 @@ static int begin(void) {
     if (status >= 0) status = digests_begin();
     if (status >= 0) status = alerts_begin();
     if (status >= 0) status = locations_begin();
+    if (status >= 0) status = push_begin();
     if (status >= 0) status = buses_begin();
     if (status >= 0) status = streams_begin();
     return status;

@@ -1,6 +1,7 @@
 // greenroom-session: reports to greenroomd what the programs of a user's session do, as far as it can be seen from outside:
 // streams of PipeWire that are audible or record, and players that play (L28), when the settings of the desktop or the
-// online accounts change (L33), whether a critical notification is shown (L13), and when the device has moved (L30). It decides nothing: the daemon knows which of these processes belong to apps, and which modes their
+// online accounts change (L33), whether a critical notification is shown (L13), when the device has moved, and messages of push servers
+// (L30). It decides nothing: the daemon knows which of these processes belong to apps, and which modes their
 // manifests declare.
 #ifndef SESSION_H
 #define SESSION_H
@@ -78,6 +79,19 @@ void locations_connected(enum bus which, sd_bus *bus);
 void locations_lost(enum bus which);
 // The answer with the list of apps, or an error.
 void locations_wanted(enum bus which, sd_bus_message *reply);
+
+// push.c: messages of push servers, for apps of daemons that want to know.
+int push_begin(void);
+void push_connected(enum bus which, sd_bus *bus);
+void push_lost(enum bus which);
+// The answer with the list of apps, or an error.
+void push_wanted(enum bus which, sd_bus_message *reply);
+
+// tokens.c: the token with which an app is registered, kept in a file.
+enum { TOKEN_SIZE = 33 };
+bool token_make(enum bus which, const char *app, char token[TOKEN_SIZE]);
+void token_remove(enum bus which, const char *app);
+void tokens_load(void (*loaded)(enum bus which, const char *app, const char *token));
 
 // wanted.c: what the daemons want to know.
 void wanted_connected(enum bus which, sd_bus *bus);

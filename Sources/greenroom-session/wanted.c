@@ -12,7 +12,7 @@ static const struct {
     // Or another list, which is read elsewhere.
     void (*read)(enum bus which, sd_bus_message *reply);
 } all[] = {{"SettingsUsers", settings_wanted, NULL}, {"AccountUsers", accounts_wanted, NULL}, {"AlertsWanted", alerts_wanted, NULL},
-    {"LocationApps", NULL, locations_wanted}};
+    {"LocationApps", NULL, locations_wanted}, {"PushApps", NULL, push_wanted}};
 enum { COUNT = sizeof all / sizeof *all };
 
 static sd_bus *buses[BUS_COUNT];

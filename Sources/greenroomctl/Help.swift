@@ -373,7 +373,7 @@ enum Help {
               --no-block              Do not wait for the result; a refusal is still reported
 
             Kinds: accessory, orientation, time, battery, proximity, protectedData, display, screenMode, settings, locale,
-            account, memory, and kinds of your own, which start with 'x-'. A suspended app receives the latest
+            account, memory, pushEndpoint, and kinds of your own, which start with 'x-'. A suspended app receives the latest
             notification of each kind when it runs again.
             """
         case .open:

@@ -28,6 +28,7 @@ extension Session {
         sheet.add("Suspension", app.suspendProblem.map { sentence("it is impossible: \($0)") }, .yellow)
         sheet.add("Sockets", app.sockets.map(\.phrase))
         sheet.add("Timers", app.timers.map(timerLine))
+        sheet.add("Pushes", app.pushEndpoint.map { "to \(escaped($0))" })
         addReasons(app, to: &sheet)
         addAllowance(app, to: &sheet)
         addLastEnd(app, client, to: &sheet)

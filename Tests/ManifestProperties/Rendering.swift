@@ -133,6 +133,7 @@ private func wake(_ manifest: AppManifest) -> [String] {
         "[Wake]", "Traffic=\(manifest.traffic.map { $0 ? "yes" : "no" } ?? "")",
         "WakeThreshold=\(threshold.bytes) \(formatTimeSpan(threshold.time))",
         "WakeOnLocation=\(manifest.wakeDistance.map(String.init) ?? "")",
+        "UnifiedPush=\(manifest.unifiedPush ? "yes" : "")",
     ] + timers(manifest.timers) + manifest.wakeDevices.map { "WakeOnDevice=" + quoted(device($0)) } + sockets(manifest)
 }
 

@@ -84,6 +84,7 @@ struct DropInTests {
         full.timers.fetchInterval = 3_600_000_000
         full.policy.hasTimers = true
         full.wakeDistance = 500
+        full.unifiedPush = true
         full.wakeDevices = [DeviceMatch("usb"), DeviceMatch("input:ID_A=%,B=c d")].compactMap { $0 }
     }
 
@@ -146,7 +147,7 @@ struct DropInTests {
         setSockets(of: &full)
         setHooks(of: &full)
         setTimers(of: &full)
-        full.policy.notifications = NotificationKinds(rawValue: 0x101)
+        full.policy.notifications = NotificationKinds(rawValue: 0x1101)
         full.settingsFile = "/c"
         full.policy.backgroundModes = [.push, .fetch]
         full.policy.usesProtectedData = true

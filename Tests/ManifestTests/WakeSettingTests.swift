@@ -27,6 +27,23 @@ struct WakeSettingTests {
         }
     }
 
+    @Test("UnifiedPush= is yes or no, needs the mode push, and implies the kind pushEndpoint (L30, L33)")
+    func unifiedPush() throws {
+        let manifest = try accepted("Wake", "UnifiedPush=yes", "[Lifecycle]", "BackgroundModes=push")
+        #expect(manifest.unifiedPush && manifest.policy.notifications.names == ["pushEndpoint"])
+        for lines in ["UnifiedPush=no", "UnifiedPush=yes\nUnifiedPush="] {
+            let other = try accepted("Lifecycle", "BackgroundModes=push", "[Wake]", lines)
+            #expect(!other.unifiedPush && other.policy.notifications == [])
+        }
+        try expectRefused("Wake", "UnifiedPush", "kde", "yes or no")
+        let reading = try read("[App]\nExecStart=/bin/app\n[Wake]\nUnifiedPush=yes\n")
+        #expect(
+            reading.diagnostics.map(\.message) == [
+                "UnifiedPush= has no effect: BackgroundModes= does not contain push"
+            ])
+        #expect(reading.manifest?.unifiedPush == false)
+    }
+
     @Test("WakeThreshold= is a size, and optionally a time span (L50)")
     func threshold() throws {
         func threshold(_ value: String) throws -> AppPolicy.WakeThreshold {

@@ -165,3 +165,76 @@ def look():
 GLib.timeout_add(100, look)
 GLib.MainLoop().run()
 '''
+
+
+# A distributor of UnifiedPush, of the version that its second argument names. It keeps registrations in a file, prints the calls that it gets, and
+# makes those that are written to its standard input: a line with a token, a member, and bytes in hexadecimal or an endpoint.
+DISTRIBUTOR = r'''import json, os, sys
+from gi.repository import Gio, GLib
+file, version, name = sys.argv[1], sys.argv[2], "org.unifiedpush.Distributor." + sys.argv[3]
+text = "a{sv}" if version == "2" else "s"
+node = Gio.DBusNodeInfo.new_for_xml(("""<node><interface name="org.unifiedpush.Distributor2"><method name="Register">
+<arg type="a{sv}" direction="in"/><arg type="a{sv}" direction="out"/></method><method name="Unregister">
+<arg type="a{sv}" direction="in"/><arg type="a{sv}" direction="out"/></method></interface></node>""" if version == "2" else
+"""<node><interface name="org.unifiedpush.Distributor1"><method name="Register"><arg type="s" direction="in"/>
+<arg type="s" direction="in"/><arg type="s" direction="in"/><arg type="s" direction="out"/><arg type="s" direction="out"/></method>
+<method name="Unregister"><arg type="s" direction="in"/></method></interface></node>"""))
+bus = Gio.bus_get_sync(Gio.BusType.SESSION)
+clients = json.load(open(file)) if os.path.exists(file) else {}
+def keep():
+    with open(file + ".new", "w") as new:
+        json.dump(clients, new)
+    os.rename(file + ".new", file)
+def say(*words):
+    print("Distributor:", *words, flush=True)
+def call(member, token, value=None, key="endpoint"):
+    if version == "2":
+        values = {"token": GLib.Variant("s", token)}
+        if value is not None:
+            values[key] = value
+        values["id"] = GLib.Variant("s", "m1")
+        arguments = GLib.Variant("(a{sv})", (values,))
+    else:
+        last = [GLib.Variant("s", "m1")] if member == "Message" else []
+        arguments = GLib.Variant.new_tuple(*[GLib.Variant("s", token)] + ([value] if value is not None else []) + last)
+    def answered(source, result):
+        try:
+            say(member, "answered", source.call_finish(result).print_(False))
+        except GLib.Error as error:
+            say(member, "refused:", error.message.split(": ", 1)[-1])
+    bus.call(clients[token] if token in clients else "org.greenroom.Session", "/org/unifiedpush/Connector",
+             "org.unifiedpush.Connector" + version, member, arguments, None, Gio.DBusCallFlags.NONE, -1, None, answered)
+def called(connection, sender, path, interface, method, arguments, invocation):
+    values = arguments.unpack()
+    values = values[0] if version == "2" else dict(zip(("service", "token", "description") if len(values) == 3 else ("token",), values))
+    say(method, values.get("description", ""), values["token"])
+    if method == "Unregister":
+        clients.pop(values["token"], None)
+        keep()
+        call("Unregistered", values["token"] if version == "2" else "")
+        return invocation.return_value(GLib.Variant("(a{sv})", ({},)) if version == "2" else None)
+    reason = open(file + ".refuse").read() if os.path.exists(file + ".refuse") else ""
+    if not reason:
+        clients[values["token"]] = values["service"]
+        keep()
+        call("NewEndpoint", values["token"], GLib.Variant("s", "https://push.example/" + values["token"]))
+    result = "REGISTRATION_FAILED" if reason else "REGISTRATION_SUCCEEDED"
+    if reason != "hang":
+        invocation.return_value(GLib.Variant("(a{sv})", ({"success": GLib.Variant("s", result), "reason": GLib.Variant("s", reason)},))
+                                if version == "2" else GLib.Variant("(ss)", (result, reason)))
+rest = b""
+def read(channel, condition):
+    global rest
+    *lines, rest = (rest + os.read(0, 65536)).split(b"\n")
+    for one in lines:
+        token, member, value = (one.decode().split(" ") + ["", ""])[:3]
+        if member == "Message":
+            call(member, token, GLib.Variant("ay", bytes.fromhex(value)), "message")
+        elif member:
+            call(member, token, GLib.Variant("s", value) if value else None)
+    return True
+bus.register_object("/org/unifiedpush/Distributor", node.interfaces[0], called, None, None)
+Gio.bus_own_name_on_connection(bus, name, Gio.BusNameOwnerFlags.NONE)
+GLib.io_add_watch(0, GLib.IO_IN, read)
+GLib.MainLoop().run()
+'''

@@ -158,6 +158,7 @@ final class Announcer {
             Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
             Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
             Property(name: "Orientation", value: .string(bus.service.orientation)),
+            Property(name: "PushApps", value: bus.service.context.pushEndpoints.property),
             Property(name: "SettingsUsers", value: bus.service.settingsUsers),
         ]
         let changed = now.filter { !manager.contains($0) }

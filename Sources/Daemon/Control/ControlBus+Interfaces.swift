@@ -47,6 +47,9 @@ extension ControlBus {
             BusProperty("LocationApps", "a(sssu)", .announced) { [unowned self] _ in
                 self.service.context.locationWakes.property
             },
+            BusProperty("PushApps", "a(sss)", .announced) { [unowned self] _ in
+                self.service.context.pushEndpoints.property
+            },
             BusProperty("FileProblems", "as", .silent) { [unowned self] _ in
                 .array("s", self.service.library.fileProblems.map(Variant.string))
             },
@@ -131,6 +134,16 @@ extension ControlBus {
             BusMethod("ReportLocation", in: "s", arguments: ["app"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.service.context.locationWakes.report(call) }
             },
+            BusMethod(
+                "ReportPush", in: "say", out: "a{sv}", arguments: ["app", "message"], results: ["result"],
+                access: .anyone
+            ) { [unowned self] call in
+                self.service.whenStarted(call) { self.reportPush(call) }
+            },
+            BusMethod("ReportPushEndpoint", in: "ss", arguments: ["app", "endpoint"], access: .anyone) {
+                [unowned self] call in
+                self.service.whenStarted(call) { self.service.context.pushEndpoints.report(call) }
+            },
             BusMethod("ReportAlert", in: "b", arguments: ["shown"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.alerts.report(call) }
             },
@@ -211,9 +224,22 @@ extension ControlBus {
 
     private func status(_ call: MethodCall) {
         let name = call.text(0)
-        if let status = service.appStatus(name) { return call.reply([status.variant]) }
-        service.whenStarted(call) { [service] in
+        if let status = service.appStatus(name) { return reply(call, status) }
+        service.whenStarted(call) { [self] in
             guard let status = service.appStatus(name) else { return call.fail(service.unknownApp(name)) }
+            reply(call, status)
+        }
+    }
+
+    /// Only root and the user of the app are given the address at which it can be sent pushes: each program that has it can send some.
+    private func reply(_ call: MethodCall, _ status: AppStatus) {
+        let endpoints = service.context.pushEndpoints
+        guard let id = AppID(status.id), let endpoint = endpoints[id] else { return call.reply([status.variant]) }
+        call.identify { result in
+            var status = status
+            if case .success(let caller) = result, endpoints.apps.isAllowed(caller.uid, id) {
+                status.pushEndpoint = endpoint
+            }
             call.reply([status.variant])
         }
     }
@@ -266,6 +292,17 @@ extension ControlBus {
             return invalid(call, "Invalid payload; expected at most \(Notification.maximumPayload) bytes without NUL.")
         }
         request(call, call.text(0), .push(payload: call.text(1)))
+    }
+
+    /// A message for an app, from a distributor of the user's session (L30).
+    private func reportPush(_ call: MethodCall) {
+        let most = PushEndpoints.longestMessage
+        guard case .bytes(let message) = call.arguments[1], (1...most).contains(message.count) else {
+            return invalid(call, "Invalid message; expected 1 to \(most) bytes.")
+        }
+        service.context.pushEndpoints.apps.find(call) { [weak self] app in
+            self?.request(call, app.name, .push(payload: PushEndpoints.payload(message)))
+        }
     }
 
     private func cancelTask(_ call: MethodCall, _ app: String, _ task: String) {

@@ -273,7 +273,7 @@ extension MethodCall {
         case "CancelTask": "cancel the task of '\(app)'"
         case "CloseScene": "close the scene of '\(app)'"
         case "Open": "open a URL in '\(app)'"
-        case "Push": "push to '\(app)'"
+        case "Push", "ReportPush": "push to '\(app)'"
         case "Send": "send a notification to '\(app)'"
         case "SimulatePressure": "simulate memory pressure"
         default: "\(member.lowercased()) '\(app)'"

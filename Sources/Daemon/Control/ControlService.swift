@@ -282,6 +282,7 @@ final class ControlService {
         context.systemEvents.remove(id)
         context.deviceWakes.remove(id)
         context.locationWakes.remove(id)
+        context.pushEndpoints.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }

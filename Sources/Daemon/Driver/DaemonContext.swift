@@ -51,6 +51,7 @@ final class DaemonContext {
     let systemEvents: SystemEvents
     let deviceWakes: DeviceWakes
     let locationWakes: LocationWakes
+    let pushEndpoints = PushEndpoints()
     /// Where the open GPUs of processes are described; elsewhere in a test: not each machine has a GPU.
     var gpuDescriptors = ProcFS()
     /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
@@ -104,9 +105,11 @@ final class DaemonContext {
         for digests in [systemEvents.desktop, systemEvents.accounts] {
             digests.user = { [unowned self] in user(of: $0) }
         }
-        locationWakes.apps.user = { [unowned self] manifest throws in
-            try users.user(of: manifest)?.owner.uid ?? geteuid()
+        for apps in [locationWakes.apps, pushEndpoints.apps] {
+            apps.user = { [unowned self] manifest throws in try users.user(of: manifest)?.owner.uid ?? geteuid() }
         }
+        pushEndpoints.changed = { [unowned self] app, endpoint in systemEvents.report(endpoint: endpoint, of: app) }
+        systemEvents.endpoint = { [unowned self] app in pushEndpoints[app] }
     }
 
     /// The user that an app runs as; `nil`: it has no process.

@@ -71,6 +71,7 @@ final class Instances {
         context.systemEvents.update(manifest)
         context.deviceWakes.update(manifest)
         context.locationWakes.update(manifest)
+        context.pushEndpoints.update(manifest)
     }
 
     /// Records whether an app is an instance without a file: that may change when files are added or removed.
@@ -111,6 +112,7 @@ final class Instances {
         context.systemEvents.remove(id)
         context.deviceWakes.remove(id)
         context.locationWakes.remove(id)
+        context.pushEndpoints.remove(id)
         context.library.remove(id)
         persist(id)
         log("instance removed: nothing is left of it", id)

@@ -48,7 +48,7 @@ struct PendingFiles: Defaulted, Hashable {
     static func all(in records: [String: [UInt8]]) -> [RunID: PendingFiles] {
         var found: [RunID: [(number: UInt64, file: File)]] = [:]
         for (name, payload) in records {
-            guard let (run, file) = parts(name), payload.count <= Notification.maximumPayload else { continue }
+            guard let (run, file) = parts(name), payload.count <= Notification.maximumPush else { continue }
             let number = Inbox.eventNumber(ofFile: file)
             guard number != nil || file == Notification.push || Notification(kind: file, payload: "") != nil else {
                 continue

@@ -49,6 +49,8 @@ final class SystemEvents {
     let desktop: SessionDigests
     /// The online accounts of users.
     let accounts: SessionDigests
+    /// The address at which an app can be sent pushes, if it has one.
+    var endpoint: (AppID) -> String? = { _ in nil }
     private var time: TimeSource?
     private var locale: ReadingSource?
     private var devices: DeviceSource?
@@ -90,7 +92,8 @@ final class SystemEvents {
         if before == kinds { return }
         follow()
         for kind in kinds.subtracting(before).names {
-            if let payload = readings[kind]?.payload { send(kind, payload, app) }
+            let known = kind == Notification.pushEndpoint ? endpoint(app) : readings[kind]?.payload
+            if let payload = known { send(kind, payload, app) }
         }
     }
 
@@ -230,6 +233,9 @@ final class SystemEvents {
 
     // MARK: Readings
 
+    /// An app has another address at which it can be sent pushes, or none.
+    func report(endpoint: String?, of app: AppID) { send(Notification.pushEndpoint, endpoint ?? "none", app) }
+
     /// Passes a reading on to the core, unless it is the last one, and at most one in `interval`.
     private func passOn(_ kind: String, _ payload: String?) {
         guard let payload, isWanted(kind) else { return }
@@ -263,7 +269,9 @@ final class SystemEvents {
 
     private func send(_ kind: String, _ payload: String, _ app: AppID?) {
         guard let notification = Notification(kind: kind, payload: payload) else { return }
-        let words = payload.split(separator: "\n").joined(separator: ", ")
+        // What has that address can send pushes.
+        let isSecret = kind == Notification.pushEndpoint
+        let words = isSecret ? "…" : payload.split(separator: "\n").joined(separator: ", ")
         journal.log(.debug, MessageID.warning, "read for \(app?.name ?? "all apps"): \(kind) \(words)")
         events.send(.observed(notification, of: app))
     }

@@ -153,7 +153,7 @@ extension Notification: SavedUnion {
         guard number == 1 else { return nil }
         let kind: String = try values.next()
         let payload: String = try values.next()
-        if kind == Self.push, payload.utf8.count <= Self.maximumPayload {
+        if kind == Self.push, payload.utf8.count <= Self.maximumPush {
             self.init(pushed: payload)
         } else if let notification = Notification(kind: kind, payload: payload) {
             self = notification

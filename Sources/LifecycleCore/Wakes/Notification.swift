@@ -8,14 +8,20 @@ package struct Notification: Hashable, Sendable {
     /// The kinds that Greenroom defines (L33). An app's own kinds begin with `x-`.
     package static let kinds = [
         "accessory", "orientation", "time", "battery", "proximity", "protectedData", "display", "screenMode",
-        "settings", "locale", "account", "memory",
+        "settings", "locale", "account", "memory", pushEndpoint,
     ]
     /// The kind of a push.
     package static let push = "push"
+    /// The kind of the address at which an app can be sent pushes (L30).
+    package static let pushEndpoint = "pushEndpoint"
+    /// What comes before the Base64 of a push that is no text (RFC 2397).
+    package static let dataPrefix = "data:;base64,"
     /// The longest name of an app's own kind, in bytes.
     package static let maximumKindLength = 64
     /// The longest payload, in bytes: what push services of phones allow.
     package static let maximumPayload = 4096
+    /// The longest payload of a push: as many bytes, in Base64.
+    package static let maximumPush = dataPrefix.utf8.count + (maximumPayload + 2) / 3 * 4
 
     /// `nil` if `kind` is neither a kind of L33 nor `x-` with letters, digits or `-`, or if the payload is too long.
     package init?(kind: String, payload: String) {
@@ -131,11 +137,14 @@ struct NotificationQueue: Hashable, Sendable {
     }
 
     /// Whether what a source has read is a change for the app. The first state of a kind is none: it is what the app was launched in.
+    /// Only its address for pushes an app cannot find out by itself.
     mutating func isChange(_ reading: Notification) -> Bool {
         guard reading.isState else { return true }
         let latest = pending.last { $0.kind == reading.kind } ?? known.first { $0.kind == reading.kind }
-        if latest == nil { remember(reading) }
-        return latest.map { $0.payload != reading.payload } ?? false
+        if let latest { return latest.payload != reading.payload }
+        if reading.kind == Notification.pushEndpoint { return true }
+        remember(reading)
+        return false
     }
 
     /// Takes a notification as delivered, because the app assumes it.

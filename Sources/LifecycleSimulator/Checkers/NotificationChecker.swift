@@ -91,8 +91,10 @@ struct NotificationChecker {
         guard let kind = NotificationKinds(named: reading.kind), wanted[app].contains(kind) else { return }
         let item = Pending(kind: reading.kind, payload: reading.payload)
         let latest = inboxes[app].pending.last { $0.kind == item.kind }?.payload ?? inboxes[app].known[item.kind]
-        if item.isState, latest == nil { inboxes[app].known[item.kind] = item.payload }
-        if item.isState, latest == nil || latest == item.payload { return }
+        // The first state of a kind is what the app was launched in, except its address for pushes.
+        let isFirst = latest == nil && item.kind != Notification.pushEndpoint
+        if item.isState, isFirst { inboxes[app].known[item.kind] = item.payload }
+        if item.isState, isFirst || latest == item.payload { return }
         let isHeld = model.apps[app].phase == .suspended || model.apps[app].phase == .suspending
         accept(item, app, isHeld ? .suspended : .running)
     }

@@ -46,6 +46,24 @@ struct SubscriptionTests {
         #expect(harness.delivered("photos").map(\.payload) == ["81 charging", "left-up"])
     }
 
+    @Test("its address for pushes is given to each process, when it is known and when it changes (L30, L33)")
+    func pushEndpoint() {
+        let harness = Harness("photos") { $0.notifications = .named("pushEndpoint") }
+        harness.launch("photos")
+        for payload in ["https://a", "https://a", "https://b"] { observe(harness, "pushEndpoint", payload) }
+        #expect(harness.delivered("photos").map(\.payload) == ["https://a", "https://b"])
+        // The next daemon reports it again.
+        harness.suspend("photos")
+        observe(harness, "pushEndpoint", "https://b")
+        harness.activate("photos")
+        #expect(harness.delivered("photos").count == 2)
+        harness.exit("photos")
+        harness.launch("photos")
+        observe(harness, "pushEndpoint", "https://b")
+        #expect(harness.delivered("photos").map(\.payload).last == "https://b")
+        #expect(harness.delivered("photos").count == 3)
+    }
+
     @Test("what an app was launched in is no change, and a change that was undone while it slept is dropped (L31)")
     func undone() {
         let harness = stage()
