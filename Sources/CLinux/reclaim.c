@@ -48,6 +48,19 @@ static bool read_range(const char *line, uint64_t *start, uint64_t *end) {
     return mode[1] == 'w' && mode[3] == 'p' && inode == 0 && *end > *start;
 }
 
+bool next_private_range(FILE *maps, uint64_t *start, uint64_t *end) {
+    char line[512];
+    while (fgets(line, sizeof line, maps)) {
+        bool is_found = read_range(line, start, end);
+        // The rest of a line that is longer than the buffer.
+        while (!strchr(line, '\n') && fgets(line, sizeof line, maps))
+            ;
+        if (is_found)
+            return true;
+    }
+    return false;
+}
+
 int reclaim_process(int pidfd, int pid, uint64_t bytes, uint64_t *next) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/maps", pid);
@@ -58,13 +71,9 @@ int reclaim_process(int pidfd, int pid, uint64_t bytes, uint64_t *next) {
     size_t count = 0;
     uint64_t first = *next, left = bytes;
     *next = 0;
-    char line[512];
-    bool is_start = true; // of a line, which can be longer than the buffer
-    while (fgets(line, sizeof line, maps)) {
-        uint64_t start, end;
-        bool begins = is_start;
-        is_start = strchr(line, '\n') != NULL;
-        if (!begins || !read_range(line, &start, &end) || end <= first)
+    uint64_t start, end;
+    while (next_private_range(maps, &start, &end)) {
+        if (end <= first)
             continue;
         start = start < first ? first : start;
         if (left == 0 || count == MOST_RANGES) {

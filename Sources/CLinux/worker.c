@@ -3,6 +3,7 @@
 #include "diagnose.h"
 #include "footprint.h"
 #include "input.h"
+#include "pages.h"
 #include "readfiles.h"
 #include "reclaim.h"
 #include "thread.h"
@@ -125,6 +126,10 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         done->bytes = job->bytes;
         return reclaim_process(job->descriptor, job->thread, job->length, &done->bytes);
     }
+    if (job->kind == CLINUX_JOB_RECORD_PAGES)
+        return pages_record(job->descriptor);
+    if (job->kind == CLINUX_JOB_BRING_BACK)
+        return pages_bring_back(job->descriptor, job->bytes);
     if (job->kind == CLINUX_JOB_READ_FILES)
         return read_files(job->descriptor, job->output, &done->bytes);
     if (job->kind == CLINUX_JOB_WATCH_FILE)

@@ -120,7 +120,8 @@ struct CoreModel {
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
             .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
             .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run), .runHook(let run, _, _),
-            .killHook(let run, _), .watchGPU(let run, _), .reclaim(let run, _, _), .stopReclaim(let run):
+            .killHook(let run, _), .watchGPU(let run, _), .reclaim(let run, _, _), .stopReclaim(let run),
+            .bringBack(let run):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -251,7 +252,7 @@ struct CoreModel {
             apps[app].isRegistered = false
             apps[app].phase = .unknown
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
-            .watchGPU, .reclaim, .stopReclaim, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn,
+            .watchGPU, .reclaim, .stopReclaim, .bringBack, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn,
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .identify, .report, .measureMemory, .allowSleep,
             .watchSockets, .stopWatchingSockets,

@@ -55,7 +55,7 @@ extension Line {
                 add(" of ")
             }
             add(id.name)
-        case .reclaim, .stopReclaim: addReclaim(effect, app?.name ?? "?")
+        case .reclaim, .stopReclaim, .bringBack: addReclaim(effect, app?.name ?? "?")
         case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
         case .measureProcessor, .limitProcessor, .watchGPU: addProcessor(effect, app?.name ?? "?")
         case .runHook, .killHook: addHook(effect, app?.name ?? "?")
@@ -72,6 +72,7 @@ extension Line {
             add(bytes: bytes)
             add(" of ", app)
         case .stopReclaim: add("push out no more of ", app)
+        case .bringBack: add("bring back ", app)
         default: break
         }
     }

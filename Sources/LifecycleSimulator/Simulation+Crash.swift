@@ -149,7 +149,7 @@ extension World {
             return true
         // The watch was lost, and the measurement too.
         case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .measureSize,
-            .watchGPU, .reclaim, .stopReclaim:
+            .watchGPU, .reclaim, .stopReclaim, .bringBack:
             return false
         case .runHook(let id, _, let number):
             guard let run = index(of: id) else { return false }

@@ -19,7 +19,8 @@ extension World {
             .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
             .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _), .measureSize(let id),
             .watchGPU(let id, _),
-            .runHook(let id, _, _), .killHook(let id, _), .reclaim(let id, _, _), .stopReclaim(let id):
+            .runHook(let id, _, _), .killHook(let id, _), .reclaim(let id, _, _), .stopReclaim(let id),
+            .bringBack(let id):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run)
                 ?? reclaimProblem(effect, for: run)
@@ -76,7 +77,7 @@ extension World {
             .measureSize where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
         case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .watchInput,
-            .measureWork, .measureProcessor, .limitProcessor, .measureSize, .watchGPU:
+            .measureWork, .measureProcessor, .limitProcessor, .measureSize, .watchGPU, .bringBack:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
         case .warn, .stopWatchingInput, .reclaim, .stopReclaim, .spawn, .recordLaunch, .writeReceipt,
@@ -108,6 +109,7 @@ extension World {
             return isFrozen ? nil : "memory is pushed out of a run that is not frozen"
         // It may just have ended by itself.
         case .stopReclaim: return reclaiming ?? run == run ? nil : "another reclaim is stopped than the one under way"
+        case .bringBack: return runs[run].isAskedToFreeze ? "pages are read of a run that is not thawed" : nil
         case .thaw, .kill: return reclaiming == run ? "memory is pushed out of a run that is thawed or killed" : nil
         default: return nil
         }
@@ -139,6 +141,7 @@ extension World {
         case .runHook(_, let hook, let number): runHook(hook, number, of: run)
         // No app of the simulation is forbidden to use a GPU.
         case .killHook, .watchGPU: break
+        case .bringBack: break
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
         case .setOOMClass(_, let oomClass): runs[run].oomClass = oomClass

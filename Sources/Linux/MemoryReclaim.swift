@@ -21,6 +21,11 @@ package final class MemoryReclaim {
         case processes(ArraySlice<Int32>, from: UInt64)
     }
 
+    /// The pages that the app had in memory before (`HelperThread.bringBack`), if those are what it has touched since it was pushed out last;
+    /// `nil`: they are not, or are not known yet.
+    package private(set) var pages: [UInt8]?
+    /// What is to be found first.
+    private var record: SharedDescriptor?
     private let thread: HelperThread
     private let enclosure: Enclosure
     private var target: Target
@@ -45,6 +50,13 @@ package final class MemoryReclaim {
         space = bytes
         last = before
         charged = enclosure.reclaimableGroup.map(chargedBytes) ?? 0
+        // From zram the program reads its pages as fast itself.
+        if enclosure.proc.hasDiskSwap {
+            let pids = try enclosure.pids().flatMap { withUnsafeBytes(of: $0) { [UInt8]($0) } }
+            let file = try MemoryFile.empty("pages")
+            try writeAll(pids, to: file, path: "pages")
+            record = SharedDescriptor(file)
+        }
         if let group = enclosure.reclaimableGroup {
             target = .group(group)
             left = before.resident
@@ -57,6 +69,7 @@ package final class MemoryReclaim {
     /// Submits the next slice.
     /// - Returns: whether there is one: a completion follows, for `completed`.
     package func submit(token: UInt64) throws(SystemError) -> Bool {
+        if let record { return try thread.recordPages(in: try record.descriptor.duplicate(), token: token) }
         while left > 0, idleSlices < Self.mostIdleSlices {
             let bytes = min(left, Self.slice)
             switch target {
@@ -75,8 +88,12 @@ package final class MemoryReclaim {
         return false
     }
 
-    /// A slice has ended.
+    /// A slice has ended, or what comes before the first.
     package func completed(_ completion: HelperThread.Completion) {
+        if let found = record.take() {
+            if completion.errno == 0 { pages = try? MemoryFile.contents(found.descriptor, limit: 4096) }
+            return
+        }
         switch target {
         case .group(let folder):
             let now = (try? enclosure.footprint()) ?? last
@@ -102,6 +119,19 @@ package final class MemoryReclaim {
     package func result() throws(SystemError) -> (footprint: Footprint, bytes: UInt64) {
         let now = try enclosure.footprint()
         return (now, now.swapped - min(now.swapped, before.swapped))
+    }
+}
+
+extension ProcFS {
+    /// Whether an area of swap is not zram (proc_swaps(5)).
+    package var hasDiskSwap: Bool {
+        guard let bytes = try? readFile(at: root + "/swaps", limit: 64 * 1024) else { return false }
+        var scanner = ByteScanner(bytes)
+        _ = scanner.line()
+        while let line = scanner.line() {
+            if !line.isEmpty, !line.starts(with: "/dev/zram".utf8) { return true }
+        }
+        return false
     }
 }
 

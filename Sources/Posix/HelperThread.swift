@@ -207,6 +207,25 @@ package final class HelperThread: @unchecked Sendable {
         return true
     }
 
+    /// Finds the private pages without a file that processes have in memory. `errno` of the completion is E2BIG if they are too many to be
+    /// those of a wake.
+    /// - Parameter file: a file in memory with the process IDs. A record, which `bringBack` reads, replaces them.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func recordPages(in file: consuming Descriptor, token: UInt64) throws(SystemError) -> Bool {
+        try submit(CLINUX_JOB_RECORD_PAGES, file, token)
+    }
+
+    /// Asks the kernel to read pages from swap (process_madvise(2)).
+    /// - Parameters:
+    ///   - file: with a record of `recordPages`.
+    ///   - end: the time of CLOCK_MONOTONIC at which it stops.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func bringBack(
+        _ file: consuming Descriptor, until end: Duration, token: UInt64
+    ) throws(SystemError) -> Bool {
+        try submit(CLINUX_JOB_BRING_BACK, file, token, bytes: UInt64(max(0, end / .microseconds(1))))
+    }
+
     /// Reads files, each of which can take as long as a device.
     /// - Parameters:
     ///   - list: a file in memory with their paths, each with a NUL.

@@ -51,6 +51,10 @@ enum clinux_job_kind {
     /// `number`. `output` is a file in memory with the path; a `clinux_file_state` overwrites it. Both are closed. A FUSE server
     /// may never answer.
     CLINUX_JOB_WATCH_FILE,
+    /// Finds the pages that processes have in memory. `descriptor` is a file in memory with their IDs; a record (clinux_pages.h) replaces them.
+    CLINUX_JOB_RECORD_PAGES,
+    /// Asks the kernel to read the pages of such a record from swap (MADV_WILLNEED), until the time `bytes` of CLOCK_MONOTONIC in µs.
+    CLINUX_JOB_BRING_BACK,
 };
 
 struct clinux_file_state {
@@ -66,7 +70,7 @@ struct clinux_job {
     int32_t output; // of CLINUX_JOB_LIST_TARGETS, _READ_FILES and _WATCH_FILE; otherwise -1
     int32_t thread; // of CLINUX_JOB_LIST_TARGETS: the thread that has the epoll descriptor; of _RECLAIM_PROCESS: the process
     int32_t number; // of the epoll descriptor, there; of CLINUX_JOB_WATCH_FILE the watch before, or -1
-    uint64_t bytes; // of CLINUX_JOB_FREE_START, _RECLAIM_GROUP and _RECLAIM_PROCESS
+    uint64_t bytes; // of CLINUX_JOB_FREE_START, _RECLAIM_GROUP, _RECLAIM_PROCESS and _BRING_BACK
     uint64_t length; // of CLINUX_JOB_RECLAIM_PROCESS
 };
 

@@ -48,6 +48,7 @@ final class EffectPerformer: EffectPerforming {
         case .measureSize(let run): context.footprints.measure(run)
         case .reclaim(let run, let attempt, let bytes): context.reclaimer.begin(run, attempt: attempt, bytes: bytes)
         case .stopReclaim(let run): context.reclaimer.stop(run)
+        case .bringBack(let run): context.reclaimer.bringBack(run)
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)

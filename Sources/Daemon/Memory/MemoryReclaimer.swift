@@ -5,7 +5,8 @@ import LoopPolicy
 import Posix
 import Systemd
 
-/// Pushes suspended apps out to swap, one at a time (L37). The core says which, and stops it.
+/// Pushes suspended apps out to swap, one at a time, and has the pages of their last wake read first when they are woken (L37). The core
+/// says which, and stops it.
 final class MemoryReclaimer {
     private struct Job {
         var run: RunID
@@ -20,11 +21,15 @@ final class MemoryReclaimer {
     private var source: EventSource?
     private var job: Job?
     private var lastToken: UInt64 = 0
+    /// The pages of a wake are read for at most so long: then the app has read what it needs itself, or the swap is too slow. A reexec waits
+    /// for so long.
+    private static let longestReturn = Duration.seconds(1)
 
     init(_ context: DaemonContext) { self.context = context }
 
     func begin(_ run: RunID, attempt: Int, bytes: UInt64) {
         guard let controller = context.runs[run] else { return }
+        controller.pages = nil
         do {
             lastToken += 1
             let reclaim = try MemoryReclaim(controller.enclosure, upTo: bytes, thread: try startedThread())
@@ -39,6 +44,23 @@ final class MemoryReclaimer {
 
     /// No further slice is asked for. The run is about to run or to end, so its size is measured anew.
     func stop(_ run: RunID) { if job?.run == run { job = nil } }
+
+    /// Asks for the pages that the run touched at its last wake. Their record is used once: what it touches now is found when it is pushed out
+    /// again.
+    func bringBack(_ run: RunID) {
+        guard let controller = context.runs[run], let pages = controller.pages.take() else { return }
+        let owner = controller.app.name
+        // It can have mapped a file of a file system that never answers there by now. That blocks one thread of its own.
+        guard BlockedHelper.examining(for: owner, limit: 1) == 0 else { return }
+        do {
+            let thread = try HelperThread(name: "bring-back", .examines, owner: owner)
+            let file = try MemoryFile.sealed("pages", pages)
+            _ = try thread.bringBack(file, until: EventLoop.now() + Self.longestReturn, token: 0)
+            controller.bringingBack = thread
+        } catch {
+            fail(error)
+        }
+    }
 
     private func startedThread() throws(SystemError) -> HelperThread {
         if let thread { return thread }
@@ -57,6 +79,7 @@ final class MemoryReclaimer {
         for completion in completions where completion.token == job?.token {
             do {
                 job?.reclaim.completed(completion)
+                if let job { context.runs[job.run]?.pages = job.reclaim.pages }
                 try advance()
             } catch {
                 fail(error)

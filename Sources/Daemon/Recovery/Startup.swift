@@ -42,7 +42,8 @@ enum Startup {
                 case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .watchInput,
                     .stopWatchingInput, .watchGPU, .measureWork, .measureProcessor, .measureSize, .limitProcessor,
                     .runHook,
-                    .killHook, .reclaim, .stopReclaim, .kill, .throttle, .unthrottle, .setOOMClass, .deliver,
+                    .killHook, .reclaim, .stopReclaim, .bringBack, .kill, .throttle, .unthrottle, .setOOMClass,
+                    .deliver,
                     .recordLaunch, .dropRestorationState, .identify, .answer,
                     .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,
                     .rejectConnections, .removeInstance, .scheduleTimers, .subscribe, .finish:

@@ -42,6 +42,10 @@ final class RunController {
     private(set) var isFrozen = false
     /// As it was measured at the last freeze. Unknown after a restart of the daemon.
     var frozenFootprint: Footprint?
+    /// What it had in memory before it was pushed out again: the pages that its last wake touched (`MemoryReclaim.pages`).
+    var pages: [UInt8]?
+    /// Reads these pages, from a thaw to the next freeze.
+    var bringingBack: HelperThread?
     private(set) var end = End.none
 
     /// The end of the run. It only advances, so the run is removed once and reported as empty at most once.
@@ -162,6 +166,7 @@ final class RunController {
     /// group as frozen. If it does not, the core thaws the group in time and tries again.
     func freeze(attempt: Int) {
         transport.sendAll()
+        bringingBack = nil
         context.steps.begin(.freeze, of: app)
         do {
             try enclosure.freeze()

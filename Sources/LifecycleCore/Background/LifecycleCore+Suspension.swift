@@ -127,6 +127,8 @@ extension LifecycleCore {
         let continuesStopped = stated == .woken || stated == .requested || stated == .timer
         let waking = Waking(pending: pending, wake: reason, continuesStopped: continuesStopped)
         thaw(index, waking, stated ?? cause, now)
+        // A moment for a timer (L51) touches others, and its end few.
+        if stated != .timer, pending != .terminate { bringBack(index) }
         notifyOfResumption(index, delivered, now)
         notifyOfDiscardedScenes(index)
         unthrottleForWake(index, reason)

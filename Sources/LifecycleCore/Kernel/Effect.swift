@@ -61,6 +61,8 @@ package enum Effect: Hashable, Sendable {
     case reclaim(RunID, attempt: Int, bytes: UInt64)
     /// Nothing more is to be pushed out: it is about to run, or to end. `reclaimed` does not follow.
     case stopReclaim(RunID)
+    /// Reads the pages first that the run touched at its last wake, as far as they are known, if it was pushed out (L37): it is thawed.
+    case bringBack(RunID)
     /// Watches the sockets that the daemon holds for an app (L29). → `socketsReady`, once, as soon as a connection or a datagram
     /// waits. It may wait already.
     case watchSockets(AppID)

@@ -120,6 +120,14 @@ extension LifecycleCore {
         reclaimUnderPressure(now)
     }
 
+    /// After the thaw: before it, that was measured to be no faster. Where memory is critical there is no space for pages that may not be
+    /// needed.
+    mutating func bringBack(_ index: AppIndex) {
+        guard memoryState.swapTotal > 0, memoryState.level < .critical, self[run: index].memory >= Self.smallestReclaim
+        else { return }
+        effects.append(.bringBack(self[run: index].id))
+    }
+
     /// The daemon before has ended in the middle of it.
     mutating func cancelReclaimOfLastDaemon() {
         guard let run = memoryState.reclaiming else { return }

@@ -195,7 +195,7 @@ extension MemorySimulation {
             guard let app = appsByRun[run], processes[app]?.isFrozen == true else { return }
             reclaiming = Reclaiming(app: app, run: run, attempt: attempt, left: Int(bytes))
         case .stopReclaim(let run): if reclaiming?.run == run { reclaiming = nil }
-        case .stopWatchingInput, .watchGPU, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver,
+        case .bringBack, .stopWatchingInput, .watchGPU, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver,
             .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn, .runHook, .killHook,

@@ -47,7 +47,7 @@ extension TimerSimulation {
                 needsPlan.insert(index)
             }
             return []
-        case .stopWatchingInput, .watchGPU, .reclaim, .stopReclaim, .throttle, .unthrottle, .limitProcessor,
+        case .stopWatchingInput, .watchGPU, .reclaim, .stopReclaim, .bringBack, .throttle, .unthrottle, .limitProcessor,
             .setOOMClass,
             .deliver, .recordLaunch,
             .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .killHook, .report, .allowSleep,

@@ -138,7 +138,7 @@ struct InvariantChecker {
             if handleEverything(run, effect)?.isFreezing == true { fail("\(effect) in a frozen group") }
         case .killHook(let run, _), .continueStopped(let run), .inspect(let run), .measureActivity(let run, _),
             .deliver(let run, _),
-            .setOOMClass(let run, _), .measureSize(let run), .warn(let run, _):
+            .setOOMClass(let run, _), .measureSize(let run), .warn(let run, _), .bringBack(let run):
             _ = handleEverything(run, effect)
         case .throttle(let run), .unthrottle(let run): recordWeights(effect, of: run)
         case .watchGPU(let run, let begins):

@@ -175,10 +175,9 @@ struct Kernel {
         case .removeInstance(let app):
             clients[app] = nil
             return []
-        case .killHook, .watchGPU, .stopWatchingInput, .stopReclaim, .throttle, .unthrottle, .limitProcessor,
-            .setOOMClass,
-            .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .report,
-            .allowSleep, .scheduleTimers, .subscribe, .finish:
+        case .killHook, .watchGPU, .stopWatchingInput, .stopReclaim, .bringBack, .throttle, .unthrottle,
+            .limitProcessor, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .identify,
+            .answer, .warn, .report, .allowSleep, .scheduleTimers, .subscribe, .finish:
             return []
         }
     }

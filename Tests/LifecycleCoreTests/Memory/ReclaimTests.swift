@@ -160,7 +160,45 @@ struct ReclaimTests {
         #expect(reclaims(harness) == [100 * mebibyte, 50 * mebibyte])
     }
 
-    @Test("a moment for a timer does not push it out again (L37, L51)")
+    private func brought(_ harness: Harness, since mark: Int = 0) -> Int {
+        harness.effects(since: mark).count { if case .bringBack = $0 { true } else { false } }
+    }
+
+    @Test(
+        "the pages of the last wake are read after the thaw of an app, where there is swap and memory is not critical (L37)",
+        arguments: [
+            (MemoryLevel.normal, gibibyte, 100, 1), (.warning, gibibyte, 100, 1), (.critical, gibibyte, 100, 0),
+            (.normal, 0, 100, 0), (.normal, gibibyte, 15, 0),
+        ])
+    func bringBack(level: MemoryLevel, swap: UInt64, size: UInt64, expected: Int) {
+        let harness = machine { $0.reclaim = .yes }
+        (harness.kernel.swapTotal, harness.kernel.swapFree) = (swap, swap)
+        harness.handle(.pressureStalled(.normal))
+        harness.behave("photos") { $0.memory = size * mebibyte }
+        // A critical level costs the largest app its life.
+        harness.register("mail") { $0.reclaim = .no }
+        harness.behave("mail") { $0.memory = 300 * mebibyte }
+        harness.suspend("mail")
+        harness.suspend("photos")
+        harness.advance(.seconds(20))
+        harness.simulate(level)
+        let mark = harness.mark
+        harness.activate("photos")
+        let run = harness.run("photos")
+        let effects = harness.effects(since: mark).filter { $0 == .thaw(run, attempt: 1) || $0 == .bringBack(run) }
+        let isRead: [Effect] = expected == 0 ? [] : [.bringBack(run)]
+        #expect(effects == [.thaw(run, attempt: 1)] + isRead)
+    }
+
+    @Test("pages are not read for the end of an app (L37)")
+    func bringBackForEnd() {
+        let harness = machine { $0.reclaim = .yes }
+        harness.suspend("photos")
+        harness.request("photos", .terminate)
+        #expect(brought(harness) == 0)
+    }
+
+    @Test("a moment for a timer does not push it out again, nor are the pages of the last wake read for it (L37, L51)")
     func moment() {
         let harness = machine {
             $0.role = .worker
@@ -174,5 +212,8 @@ struct ReclaimTests {
         harness.advance(.seconds(600))
         #expect(harness.effects.count { if case .thaw = $0 { true } else { false } } > 2)
         #expect(reclaims(harness).count == 1)
+        #expect(brought(harness) == 0)
+        harness.activate("photos")
+        #expect(brought(harness) == 1)
     }
 }

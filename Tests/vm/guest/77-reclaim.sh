@@ -56,6 +56,21 @@ check "a request reads 32 MiB" reads 8192 1
 sizes
 check "it is pushed out again" wait_for 90 pushed_out_wholly
 sizes
+
+# The pages that its last wake has touched are read when it is woken: here before it touches them again.
+major_faults() { awk '{ print $12 }' "/proc/$(pid pages)/stat"; }
+are_read() { [ "$(awk '/^swapcached / { print $2 }' "$group"/pages.run*/memory.stat)" -ge $((1500 * 4096)) ]; }
+before=$(major_faults)
+check "a request reads 1500 pages, each of which is far from the others" reads 1500 20
+first=$(($(major_faults) - before))
+check "it is pushed out once more" wait_for 90 pushed_out_wholly
+check "with a request that reads none of them" reads 0 1
+check "the kernel reads them" wait_for 30 are_read
+before=$(major_faults)
+check "a request reads the same pages again" reads 1500 20
+again=$(($(major_faults) - before))
+echo "     $first major faults at first, $again then"
+check "few of them wait for the disk" test $((again * 5)) -lt "$first"
 ctl terminate pages >/dev/null
 rm -f $apps/pages.app /usr/local/bin/vm-pages
 ctl reload >/dev/null
