@@ -157,12 +157,12 @@ bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part A
 	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(APPS),--apps $(APPS)) $(if $(MINUTES),--minutes $(MINUTES))
 
-bench-record: ## measure all that BENCH.md has generated tables of, record the run in docs/bench and write the tables
+bench-record: ## measure what make bench measures, or ONLY=waking or hosting, record it in docs/bench and write BENCH.md's tables
 	@Sources/scripts/deps build bench
 	@for program in greenroomd greenroom-bench greenroom-sim; do \
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
-	@Sources/scripts/bench "$(BIN)" --record docs/bench/run.json
-	@"$(BIN)/greenroom-bench" tables docs/bench/run.json docs/BENCH.md
+	@Sources/scripts/bench "$(BIN)" $(if $(ONLY),--only $(ONLY)) --record docs/bench/run$(if $(ONLY),-$(ONLY)).json
+	@"$(BIN)/greenroom-bench" tables docs/bench/run*.json docs/BENCH.md
 
 # Builds the programs that bench-check and bench-baseline measure with.
 BENCH_CHECK = @Sources/scripts/deps build; for program in greenroomd greenroom-bench; do \

@@ -2,16 +2,16 @@ import Glibc
 import Linux
 import Posix
 
-/// Writes the results of a recorded run into a page.
+/// Writes the results of recorded runs into a page.
 ///
 /// A line `<!-- recorded: WORD… -->` begins a block of them and `<!-- end -->` ends it. A word is `summary`, `machine`, or the name of
-/// a part, whose tables it stands for.
+/// a part, whose tables it stands for. The block is about one run: the first that has measured its parts.
 enum RecordedPage {
     private static let begin = "<!-- recorded: "
     private static let end = "<!-- end -->"
 
-    /// The page with its blocks as the run gives them.
-    static func rewritten(_ page: String, _ run: Run) throws -> String {
+    /// The page with its blocks as the runs give them.
+    static func rewritten(_ page: String, _ runs: [Run]) throws -> String {
         var lines: [String] = []
         var isInside = false
         var blocks = 0
@@ -19,7 +19,7 @@ enum RecordedPage {
             if line.hasPrefix(begin), line.hasSuffix(" -->") {
                 guard !isInside else { throw BenchFailure("the block before “\(line)” has no end: expected \(end)") }
                 let words = line.dropFirst(begin.count).dropLast(" -->".count).split(separator: " ").map(String.init)
-                lines += [line, "```"] + (try block(words, run)) + ["```", end]
+                lines += [line, "```"] + (try block(words, runs)) + ["```", end]
                 isInside = true
                 blocks += 1
             } else if line == end {
@@ -44,46 +44,49 @@ enum RecordedPage {
         return left.count == right.count ? nil : min(left.count, right.count) + 1
     }
 
-    private static func block(_ words: [String], _ run: Run) throws -> [String] {
+    private static func block(_ words: [String], _ runs: [Run]) throws -> [String] {
+        let parts = words.filter { $0 != "machine" && $0 != "summary" }
+        guard
+            let run = runs.first(where: { run in parts.allSatisfy { part in run.sections.contains { $0.part == part } }
+            })
+        else { throw BenchFailure("no recorded run has all of: \(parts.joined(separator: ", "))") }
         // Tables have an empty line between them.
-        Array(try words.map { try lines($0, run) }.joined(separator: [""]))
+        return Array(try words.map { try lines($0, run) }.joined(separator: [""]))
     }
 
     private static func lines(_ word: String, _ run: Run) throws -> [String] {
         if word == "machine" { return run.machineLines }
         if word == "summary" { return try Summary.lines(run) }
-        let sections = run.sections.filter { $0.part == word }
-        guard !sections.isEmpty else { throw BenchFailure("the recorded run does not have the part “\(word)”") }
-        return Array(sections.map(\.lines).joined(separator: [""]))
+        return Array(run.sections.filter { $0.part == word }.map(\.lines).joined(separator: [""]))
     }
 
     // MARK: The command
 
-    /// Writes the recorded run into the page, or only checks that it is written there.
+    /// Writes the recorded runs into the page, or only checks that they are written there.
     ///
-    /// - Parameter arguments: `[--check] RUN PAGE`.
+    /// - Parameter arguments: `[--check] RUN… PAGE`.
     /// - Returns: `nil` for other arguments.
     static func command(_ arguments: [String]) throws -> Bool? {
         let isChecked = arguments.first == "--check"
         let files = isChecked ? Array(arguments.dropFirst()) : arguments
-        guard files.count == 2 else { return nil }
-        let (recording, path) = (files[0], files[1])
-        let run: Run
-        do {
-            run = try Run(parsing: try readFile(at: recording, limit: 16 << 20))
-        } catch {
-            throw BenchFailure("\(recording): \(error)")
+        guard files.count >= 2, let path = files.last else { return nil }
+        let runs = try files.dropLast().map { recording in
+            do {
+                return try Run(parsing: try readFile(at: recording, limit: 16 << 20))
+            } catch {
+                throw BenchFailure("\(recording): \(error)")
+            }
         }
         let page = String(decoding: try readFile(at: path, limit: 16 << 20), as: UTF8.self)
         let other: String
         do {
-            other = try rewritten(page, run)
+            other = try rewritten(page, runs)
         } catch {
             throw BenchFailure("\(path): \(error)")
         }
         guard let line = firstDifference(page, other) else { return true }
         guard !isChecked else {
-            throw BenchFailure("\(path):\(line): this is not what \(recording) gives; do not edit it by hand")
+            throw BenchFailure("\(path):\(line): this is not what the recorded runs give; do not edit it by hand")
         }
         try replaceFile(at: path, with: Array(other.utf8))
         return true

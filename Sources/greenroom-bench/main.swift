@@ -4,15 +4,15 @@ let usage = """
     Usage: greenroom-bench --programs DIR --app PROGRAM --scripts DIR --folder DIR --runtime DIR [--quick] [--json]
            [--only PART] [--apps NUMBER] [--minutes NUMBER] [--commit COMMIT] [--record FILE]
            greenroom-bench … --check BASELINE|--baseline FILE
-           greenroom-bench tables [--check] RUN PAGE
+           greenroom-bench tables [--check] RUN… PAGE
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
     this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, sockets, core,
     descriptors, memory, connection, waking, waking-shapes, waking-web, hosting,
     hosting-show.
 
-    --check measures some figures and compares them with a baseline, which --baseline writes. `tables` writes the tables of a
-    recorded run into a page.
+    --check measures some figures and compares them with a baseline, which --baseline writes. `tables` writes the tables of
+    recorded runs into a page.
 
     """
 

@@ -33,7 +33,7 @@ struct RecordedPageTests {
 
     @Test("blocks are replaced by the tables of their parts, and other text stays")
     func replaced() throws {
-        let lines = try RecordedPage.rewritten(page, run).split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = try RecordedPage.rewritten(page, [run]).split(separator: "\n", omittingEmptySubsequences: false)
         let words = lines.map { String($0.split(separator: " ").first ?? "") }
         #expect(
             words == [
@@ -43,17 +43,34 @@ struct RecordedPageTests {
         #expect(lines.contains { $0.contains("events") && $0.contains("3,000/s") && $0.contains("3.0× better") })
     }
 
+    @Test("a block is of the run that has measured its parts")
+    func several() throws {
+        var other = Run(machine: [Run.Fact(name: "machine", value: "Linux 6.2")])
+        other.sections = [Section(part: "hosting", title: "Hosting", how: "requests")]
+        let page = "<!-- recorded: machine hosting -->\n<!-- end -->\n<!-- recorded: machine core -->\n<!-- end -->"
+        let lines = try RecordedPage.rewritten(page, [run, other]).split(separator: "\n").filter {
+            $0.hasPrefix("machine") || $0.hasPrefix("Hosting") || $0.hasPrefix("Core")
+        }
+        #expect(
+            lines.map { String($0.prefix(21)).filter { $0 != " " } } == [
+                "machineLinux6.2", "Hosting", "machineLinux6.1", "Core",
+            ])
+        #expect(throws: BenchFailure.self) {
+            try RecordedPage.rewritten("<!-- recorded: core hosting -->\n<!-- end -->", [run, other])
+        }
+    }
+
     @Test("a page that was written is what the run gives, and an edit by hand is found in its line")
     func edited() throws {
-        let written = try RecordedPage.rewritten(page, run)
-        #expect(try RecordedPage.rewritten(written, run) == written)
+        let written = try RecordedPage.rewritten(page, [run])
+        #expect(try RecordedPage.rewritten(written, [run]) == written)
         #expect(RecordedPage.firstDifference(written, written) == nil)
         let lines = written.split(separator: "\n", omittingEmptySubsequences: false)
         let number = try #require(lines.firstIndex { $0.contains("3,000/s") })
         var other = lines.map(String.init)
         other[number] = other[number].replacing("3,000/s", with: "9,000/s")
         let edited = other.joined(separator: "\n")
-        #expect(RecordedPage.firstDifference(edited, try RecordedPage.rewritten(edited, run)) == number + 1)
+        #expect(RecordedPage.firstDifference(edited, try RecordedPage.rewritten(edited, [run])) == number + 1)
         #expect(RecordedPage.firstDifference(written, written + "more") == lines.count)
         #expect(RecordedPage.firstDifference(written, written + "\n") == lines.count + 1)
     }
@@ -66,7 +83,7 @@ struct RecordedPageTests {
             "<!-- recorded: summary -->\n<!-- end -->",
         ])
     func refused(page: String) {
-        #expect(throws: BenchFailure.self) { try RecordedPage.rewritten(page, run) }
+        #expect(throws: BenchFailure.self) { try RecordedPage.rewritten(page, [run]) }
     }
 
     @Test("a run is read as it was written")
