@@ -102,8 +102,9 @@ struct UnifiedPushTests {
         }
         try report("https://push.example/1")
         #expect(try shown(daemon) == "https://push.example/1")
-        try daemon.launch("chat")
+        // One app is in the foreground.
         try daemon.launch("mail")
+        try daemon.launch("chat")
         try daemon.eventually("the endpoint") { daemon.inbox("chat", "pushEndpoint") == "https://push.example/1\n" }
         try report("https://push.example/2")
         try daemon.eventually("the next one") { daemon.inbox("chat", "pushEndpoint") == "https://push.example/2\n" }
