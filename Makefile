@@ -162,7 +162,7 @@ bench-record: ## measure what make bench measures, or ONLY=waking or hosting, re
 	@for program in greenroomd greenroom-bench greenroom-sim; do \
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
 	@Sources/scripts/bench "$(BIN)" $(if $(ONLY),--only $(ONLY)) --record docs/bench/run$(if $(ONLY),-$(ONLY)).json
-	@"$(BIN)/greenroom-bench" tables docs/bench/run*.json docs/BENCH.md
+	@"$(BIN)/greenroom-bench" tables docs/bench/run.json docs/bench/run-*.json docs/BENCH.md
 
 # Builds the programs that bench-check and bench-baseline measure with.
 BENCH_CHECK = @Sources/scripts/deps build; for program in greenroomd greenroom-bench; do \
