@@ -3,6 +3,8 @@ import asyncio
 import json
 import math
 import os
+import pathlib
+import signal
 import socket
 import threading
 import time
@@ -338,6 +340,42 @@ class WithoutGreenroom(unittest.TestCase):
         app.on_terminate(log.append)
         app.run()
         self.assertEqual(log, ["launch", "SIGTERM"])
+
+    def test_a_signal_that_another_thread_receives_ends_a_wait(self):
+        app, log, ended = greenroom.App(), [], threading.Event()
+        main = threading.get_native_id()
+
+        def other():
+            # SYS_poll is 7 on x86-64; elsewhere poll(2) is ppoll(2), 73.
+            end = time.monotonic() + 20
+            while pathlib.Path(f"/proc/self/task/{main}/syscall").read_text().split()[0] not in ("7", "73"):
+                if time.monotonic() > end:
+                    return app.stop()
+                os.sched_yield()
+            # The kernel gives the signal to this thread. It is as for one that comes between Python's last look at signals and a wait.
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+            if not ended.wait(20):
+                app.stop()
+
+        thread = threading.Thread(target=other)
+        app.on_active(lambda cause: thread.start())
+        app.on_terminate(log.append)
+        app.run()
+        ended.set()
+        thread.join()
+        self.assertEqual(log, ["SIGTERM"])
+
+    def test_a_program_keeps_its_own_wakeup_descriptor(self):
+        reader, writer = socket.socketpair()
+        with reader, writer:
+            writer.setblocking(False)
+            signal.set_wakeup_fd(writer.fileno())
+            self.addCleanup(signal.set_wakeup_fd, -1)
+            app = greenroom.App()
+            app.on_active(lambda cause: os.kill(os.getpid(), signal.SIGTERM))
+            app.run()
+            self.assertEqual(reader.recv(9), bytes([signal.SIGTERM]))
+            self.assertEqual(signal.set_wakeup_fd(-1), writer.fileno())
 
     def test_stop_ends_run_without_a_handler(self):
         app = greenroom.App()

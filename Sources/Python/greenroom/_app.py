@@ -23,7 +23,7 @@ from ._connection import Connection, Reply
 from ._errors import Error, Refused, Unavailable
 from ._events import ANSWERED, ARGUMENTS, WAKES, Event, Launch, Result, combined, seconds, with_fewer_arguments
 from ._handlers import Handler, Handlers
-from ._run import Done, Signals, save_taken
+from ._run import Arrived, Done, Signals, save_taken
 from ._task import Modes, Task
 
 VERSION = "0.2.0"
@@ -58,7 +58,7 @@ class App(Handlers):
         self._started = False
         self._ended = False
         self._left = False
-        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._events = Arrived()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived: asyncio.Event | None = None
         self._wakes: set[asyncio.Task[None]] = set()
@@ -116,13 +116,13 @@ class App(Handlers):
 
         Returns whether the app continues to run: False after `on_terminate`.
         """
-        with Signals(self._signaled):
+        with Signals(self._signaled, self._events.wakeup):
             self.start()
             end = math.inf if timeout is None else time.monotonic() + timeout
             while not self._ended:
                 remaining = end - time.monotonic()
                 try:
-                    event = self._events.get(timeout=None if remaining == math.inf else max(remaining, 0))
+                    event = self._events.get(None if remaining == math.inf else remaining)
                 except queue.Empty:
                     return True
                 if event is not None and not self._ended:
@@ -155,7 +155,7 @@ class App(Handlers):
     async def _handle_arrived(self) -> None:
         while not self._ended:
             try:
-                event = self._events.get_nowait()
+                event = self._events.get()
             except queue.Empty:
                 return
             if event is not None and event.kind in WAKES:
@@ -218,7 +218,9 @@ class App(Handlers):
 
     def _put(self, event: Event | None) -> None:
         self._events.put(event)
-        if (loop := self._loop) is not None and self._arrived is not None:
+        if (loop := self._loop) is None or self._arrived is None:
+            self._events.wake()
+        else:
             try:
                 loop.call_soon_threadsafe(self._arrived.set)
             except RuntimeError:
@@ -239,7 +241,7 @@ class App(Handlers):
         with self._lock:
             if self._connection is None:
                 self._connection = Connection(
-                    self._address, self._options, self._received, self._events.qsize, self._attached
+                    self._address, self._options, self._received, self._events.count, self._attached
                 )
                 atexit.register(self._leave)
             return self._connection
