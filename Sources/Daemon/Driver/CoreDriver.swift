@@ -250,7 +250,8 @@ final class CoreDriver: EventSink {
         effects = []
         performed = 0
         next = 0
-        queue.removeAll(keepingCapacity: queue.capacity < 1024)
+        // The space of most times, but not that of a start with many apps.
+        queue.removeAll(keepingCapacity: queue.capacity <= 64)
         logbook.compactIfLarge(core, loop.work)
         armTimer()
     }

@@ -11,8 +11,9 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     }
 
     private var entries: [Entry] = []
-    /// By number of the index: where the app is in `entries`; -1: nowhere.
-    private var positions: [Int] = []
+    /// By number of the index: where the app is in `entries`; -1: nowhere. 32 bits are enough for any number of apps, and there are
+    /// five heaps.
+    private var positions: [Int32] = []
 
     /// Heaps are equal if they have the same apps with the same keys, however they are arranged.
     static func == (a: Self, b: Self) -> Bool {
@@ -26,19 +27,19 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
 
     func key(of index: AppIndex) -> Key? {
         guard index.number < positions.count, positions[index.number] >= 0 else { return nil }
-        return entries[positions[index.number]].key
+        return entries[Int(positions[index.number])].key
     }
 
     /// Sets the key of `index`; `nil` removes it.
     mutating func set(_ index: AppIndex, to key: Key?) {
         while positions.count <= index.number { positions.append(-1) }
-        let position = positions[index.number]
+        let position = Int(positions[index.number])
         switch (key, position >= 0) {
         case (nil, false): break
         case (nil, true): remove(at: position)
         case (let key?, false):
             entries.append(Entry(key: key, index: index))
-            positions[index.number] = entries.count - 1
+            positions[index.number] = Int32(entries.count - 1)
             siftUp(entries.count - 1)
         case (let key?, true):
             let before = entries[position].key
@@ -73,11 +74,16 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     private mutating func remove(at position: Int) {
         positions[entries[position].index.number] = -1
         let last = entries.removeLast()
+        if entries.isEmpty {
+            // Many apps wait for their launch after a start, and hardly ever again.
+            (entries, positions) = ([], [])
+            return
+        }
         guard position < entries.count else { return }
         entries[position] = last
-        positions[last.index.number] = position
+        positions[last.index.number] = Int32(position)
         siftUp(position)
-        siftDown(positions[last.index.number])
+        siftDown(Int(positions[last.index.number]))
     }
 
     private mutating func siftUp(_ start: Int) {
@@ -108,6 +114,6 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
 
     private mutating func put(_ entry: Entry, at position: Int) {
         entries[position] = entry
-        positions[entry.index.number] = position
+        positions[entry.index.number] = Int32(position)
     }
 }

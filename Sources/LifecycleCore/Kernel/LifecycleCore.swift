@@ -75,6 +75,9 @@ package struct LifecycleCore: Hashable, Sendable {
         _modify { yield &scratch.touched }
     }
 
+    /// More than this come of one event only if it concerns many apps.
+    private static let usualEffects = 64
+
     /// How many apps the last event concerned: what it took in time.
     package var lastEventSize: Int { scratch.touchedCount }
 
@@ -89,7 +92,8 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Takes in what happened.
     /// - Returns: what is to be done, in order.
     package mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
-        if !effects.isEmpty { effects.removeAll(keepingCapacity: true) }
+        // The space of most events, but not that of the launches of a start.
+        if !effects.isEmpty { effects.removeAll(keepingCapacity: effects.count <= Self.usualEffects) }
         dispatch(event, now)
         if isShuttingDown { continueShutdown(now) }
         settle(now)
@@ -253,7 +257,7 @@ package struct LifecycleCore: Hashable, Sendable {
             if invariantLog.checksApps, !apps[index].isRemoved { verify(index) }
             apps[index].isTouched = false
         }
-        while touched.popLast() != nil {}
+        if touched.count > Self.usualEffects { touched = [] } else { while touched.popLast() != nil {} }
     }
 
     /// Brings an app's timer, ranks and waiters up to date.
