@@ -162,7 +162,10 @@ bench-record: ## measure what make bench measures, or ONLY=waking or hosting, re
 	@for program in greenroomd greenroom-bench greenroom-sim; do \
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
 	@Sources/scripts/bench "$(BIN)" $(if $(ONLY),--only $(ONLY)) --record docs/bench/run$(if $(ONLY),-$(ONLY)).json
-	@"$(BIN)/greenroom-bench" tables docs/bench/run.json docs/bench/run-*.json docs/BENCH.md
+	@$(TABLES)
+
+# Writes what was recorded into the page.
+TABLES = "$(BIN)/greenroom-bench" tables docs/bench/run*.json docs/bench/*.txt docs/BENCH.md
 
 # Builds the programs that bench-check and bench-baseline measure with.
 BENCH_CHECK = @Sources/scripts/deps build; for program in greenroomd greenroom-bench; do \
@@ -175,9 +178,10 @@ bench-check: ## compare launches, wakes, deadlines, memory and the core with doc
 bench-baseline: ## measure the same and write docs/bench/baseline.json
 	$(BENCH_CHECK) --baseline docs/bench/baseline.json
 
-bench-memory: deb ## compare kills for memory with earlyoom, nohang, systemd-oomd and the kernel in virtual machines: VM= ROUNDS=20
+bench-memory: deb ## compare kills for memory with earlyoom, nohang, systemd-oomd and the kernel in virtual machines: VM= ROUNDS=20 RECORD=1
 	@$(if $(filter Tests/vm/machine,$(VM)),Sources/scripts/deps vm)
-	@Tests/vm/killers/run "$(VM)" "$(or $(ROUNDS),20)"
+	@Tests/vm/killers/run "$(VM)" "$(or $(ROUNDS),20)" $(if $(RECORD),>docs/bench/killers.txt && cat docs/bench/killers.txt)
+	@$(if $(RECORD),$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-bench && $(TABLES))
 
 freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 JOBS=n ONLY=program WRITE=1 SITUATIONS=1 MINUTES=60 KILL=20
 	@Sources/scripts/deps build freeze-map $(if $(MINUTES),idle-hour)

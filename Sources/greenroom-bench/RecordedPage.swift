@@ -5,13 +5,15 @@ import Posix
 /// Writes the results of recorded runs into a page.
 ///
 /// A line `<!-- recorded: WORD… -->` begins a block of them and `<!-- end -->` ends it. A word is `summary`, `machine`, or the name of
-/// a part, whose tables it stands for. The block is about one run: the first that has measured its parts.
+/// a part, whose tables it stands for. The block is about one run: the first that has measured its parts. A word with the suffix `.txt` is
+/// the name of what another program has printed.
 enum RecordedPage {
     private static let begin = "<!-- recorded: "
     private static let end = "<!-- end -->"
 
     /// The page with its blocks as the runs give them.
-    static func rewritten(_ page: String, _ runs: [Run]) throws -> String {
+    /// - Parameter texts: by file name.
+    static func rewritten(_ page: String, _ runs: [Run], texts: [String: [String]] = [:]) throws -> String {
         var lines: [String] = []
         var isInside = false
         var blocks = 0
@@ -19,7 +21,7 @@ enum RecordedPage {
             if line.hasPrefix(begin), line.hasSuffix(" -->") {
                 guard !isInside else { throw BenchFailure("the block before “\(line)” has no end: expected \(end)") }
                 let words = line.dropFirst(begin.count).dropLast(" -->".count).split(separator: " ").map(String.init)
-                lines += [line, "```"] + (try block(words, runs)) + ["```", end]
+                lines += [line, "```"] + (try block(words, runs, texts)) + ["```", end]
                 isInside = true
                 blocks += 1
             } else if line == end {
@@ -44,8 +46,12 @@ enum RecordedPage {
         return left.count == right.count ? nil : min(left.count, right.count) + 1
     }
 
-    private static func block(_ words: [String], _ runs: [Run]) throws -> [String] {
-        let parts = words.filter { $0 != "machine" && $0 != "summary" }
+    private static func block(_ words: [String], _ runs: [Run], _ texts: [String: [String]]) throws -> [String] {
+        if let name = words.first, words.count == 1, name.hasSuffix(".txt") {
+            guard let text = texts[name] else { throw BenchFailure("there is no recorded text \(name)") }
+            return text
+        }
+        let parts = words.filter { $0 != "machine" }.flatMap { $0 == "summary" ? Summary.parts : [$0] }
         guard
             let run = runs.first(where: { run in parts.allSatisfy { part in run.sections.contains { $0.part == part } }
             })
@@ -64,13 +70,19 @@ enum RecordedPage {
 
     /// Writes the recorded runs into the page, or only checks that they are written there.
     ///
-    /// - Parameter arguments: `[--check] RUN… PAGE`.
+    /// - Parameter arguments: `[--check] RUN… PAGE`. A run is a file of JSON, or a text (.txt).
     /// - Returns: `nil` for other arguments.
     static func command(_ arguments: [String]) throws -> Bool? {
         let isChecked = arguments.first == "--check"
         let files = isChecked ? Array(arguments.dropFirst()) : arguments
         guard files.count >= 2, let path = files.last else { return nil }
-        let runs = try files.dropLast().map { recording in
+        var texts: [String: [String]] = [:]
+        for text in files.dropLast() where text.hasSuffix(".txt") {
+            let lines = String(decoding: try readFile(at: text, limit: 1 << 20), as: UTF8.self).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            texts[String(text.split(separator: "/").last ?? "")] = lines.dropLast().map(String.init)
+        }
+        let runs = try files.dropLast().filter { !$0.hasSuffix(".txt") }.map { recording in
             do {
                 return try Run(parsing: try readFile(at: recording, limit: 16 << 20))
             } catch {
@@ -80,7 +92,7 @@ enum RecordedPage {
         let page = String(decoding: try readFile(at: path, limit: 16 << 20), as: UTF8.self)
         let other: String
         do {
-            other = try rewritten(page, runs)
+            other = try rewritten(page, runs, texts: texts)
         } catch {
             throw BenchFailure("\(path): \(error)")
         }
@@ -108,6 +120,9 @@ enum Summary {
         ("wakeups with 1,000 suspended apps", "rest", "wakeups in 10 s, 1000 suspended (must be 0)"),
         ("the core without the daemon", "core", "events"),
     ]
+
+    /// The parts that they are of.
+    static let parts = results.map(\.part)
 
     static func lines(_ run: Run) throws -> [String] {
         ["".padded(38) + "greenroomd".aligned(12)] + (try results.map { try line($0.text, $0.part, $0.name, run) })

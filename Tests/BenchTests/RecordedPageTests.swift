@@ -60,6 +60,34 @@ struct RecordedPageTests {
         }
     }
 
+    @Test("the summary is of the run that has measured all of its parts, in whatever order the runs are named")
+    func summary() throws {
+        var whole = Run(machine: [])
+        whole.sections = [
+            ("launches", "sequential"), ("launches", "parallel"), ("launches", "call → first line of main, p50"),
+            ("resuming", "asleep in read(2), p50"), ("deadlines", "launch deadline to end of the process, p50"),
+            ("deadlines", "launch deadline to end of the process, p99"), ("rest", "without an app"),
+            ("rest", "with 1000 suspended apps"), ("rest", "wakeups in 10 s, 1000 suspended (must be 0)"),
+            ("core", "events"),
+        ].map { part, name in
+            var section = Section(part: part, title: name, how: "")
+            section.figures = [Figure(name: name, unit: .perSecond, ours: 7000, peer: "", theirs: nil)]
+            return section
+        }
+        let page = "<!-- recorded: summary -->\n<!-- end -->"
+        let first = try RecordedPage.rewritten(page, [run, whole])
+        #expect(try RecordedPage.rewritten(page, [whole, run]) == first)
+        #expect(first.contains("7,000/s") && !first.contains("3,000/s"))
+    }
+
+    @Test("a block can be what another program has printed")
+    func text() throws {
+        let page = "<!-- recorded: game.txt -->\nold\n<!-- end -->"
+        let written = try RecordedPage.rewritten(page, [run], texts: ["game.txt": ["a  b", "1  2"]])
+        #expect(written == "<!-- recorded: game.txt -->\n```\na  b\n1  2\n```\n<!-- end -->")
+        #expect(throws: BenchFailure.self) { try RecordedPage.rewritten(page, [run], texts: ["other.txt": []]) }
+    }
+
     @Test("a page that was written is what the run gives, and an edit by hand is found in its line")
     func edited() throws {
         let written = try RecordedPage.rewritten(page, [run])
