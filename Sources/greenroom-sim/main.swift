@@ -8,7 +8,7 @@ let usage = """
            greenroom-sim --rate
            greenroom-sim memory [--seed S [--seeds K] [--verbose]]
            greenroom-sim loop [--seed S] [--seeds K]
-           greenroom-sim day
+           greenroom-sim day [--trace]
 
     Simulates apps, users and the kernel with the lifecycle core of greenroomd and checks the rules after every event. Runs
     the seeds S, S+1, … S+K-1 with N events each and faults, then without faults until all apps are idle. The same seed
@@ -24,7 +24,8 @@ let usage = """
       memory        print what each JetsamOrder= costs on four workloads; with --seed, check the rules of memory on random
                     machines instead
       loop          check the event loop of the daemon, with apps that flood it and clients that call it (default: 100 seeds)
-      day           print what wakes each app of a handheld in one day, for how long it is awake, and how often it is killed
+      day           print what wakes each app of a handheld in one day, for how long it is awake, and how often it is killed;
+                    with --trace, when each wake comes, and for how long the app is awake then
     """
 
 struct Arguments {
@@ -190,8 +191,10 @@ if CommandLine.arguments.dropFirst().first == "loop" {
     guard let holds = LoopCommand.run(CommandLine.arguments.dropFirst(2)) else { failUsage() }
     exit(holds ? 0 : 1)
 }
-if CommandLine.arguments.dropFirst() == ["day"] {
-    for line in DayTable().lines { print(line) }
+if CommandLine.arguments.dropFirst().first == "day" {
+    let words = CommandLine.arguments.dropFirst(2)
+    guard words.isEmpty || words == ["--trace"] else { failUsage() }
+    for line in DayTable(isTraced: !words.isEmpty).lines { print(line) }
     exit(0)
 }
 guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else { failUsage() }

@@ -15,11 +15,20 @@ struct DaySimulation {
         var plan = TimerPlan()
         var isReported = false
         // What is counted.
-        var wakes: [Cause: Int] = [:]
         var launches = 0
         var kills = 0
         /// By state: the time for which the machine was awake.
         var times: [AppState: Microseconds] = [:]
+    }
+
+    /// An app is launched or thawed, and later suspended again.
+    struct Wake {
+        let app: Int
+        let time: Microseconds
+        let cause: Cause
+        let isLaunch: Bool
+        /// For how long the app is awake, while the machine is.
+        var cost: Microseconds = 0
     }
 
     private enum Item {
@@ -29,6 +38,8 @@ struct DaySimulation {
 
     private var core = LifecycleCore()
     private(set) var apps: [App]
+    /// In the order of their times.
+    private(set) var wakes: [Wake] = []
     private var queue = EventQueue<Item>()
     private let batch = TimerBatch(seed: 1)
     /// CLOCK_REALTIME from midnight on, and for how long the machine has slept.
@@ -160,8 +171,9 @@ struct DaySimulation {
             guard let index = index(of: id) else { return }
             apps[index].run = run
             apps[index].launches += 1
-            apps[index].wakes[cause, default: 0] += 1
-        case .thaw(let run, _): if let index = index(of: run) { apps[index].wakes[cause, default: 0] += 1 }
+            wakes.append(Wake(app: index, time: now, cause: cause, isLaunch: true))
+        case .thaw(let run, _):
+            if let index = index(of: run) { wakes.append(Wake(app: index, time: now, cause: cause, isLaunch: false)) }
         case .kill(let run): if let index = index(of: run) { apps[index].kills += 1 }
         case .report(.stateChanged(let id, _, let state, _)): if let index = index(of: id) { enter(state, index) }
         default: break
@@ -169,7 +181,10 @@ struct DaySimulation {
     }
 
     private mutating func enter(_ state: AppState, _ index: Int) {
-        apps[index].times[apps[index].state, default: 0] += monotonic - apps[index].since
+        let time = monotonic - apps[index].since
+        apps[index].times[apps[index].state, default: 0] += time
+        let isAwake = apps[index].state != .suspended && apps[index].state != .notRunning
+        if isAwake, let wake = wakes.lastIndex(where: { $0.app == index }) { wakes[wake].cost += time }
         (apps[index].state, apps[index].since) = (state, monotonic)
         if state == .notRunning { apps[index].run = nil }
     }

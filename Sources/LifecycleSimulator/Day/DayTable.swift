@@ -4,14 +4,27 @@ import LifecycleCore
 package struct DayTable {
     package private(set) var lines: [String] = []
 
-    package init() {
+    /// - Parameter isTraced: each wake is listed first.
+    package init(isTraced: Bool = false) {
         let day = DaySimulation()
+        if isTraced {
+            lines = day.wakes.map { wake in
+                let name = day.apps[wake.app].settings.id.name
+                let verb = wake.isLaunch ? "launched" : "woken"
+                return "\(Self.clock(wake.time))  \(name) \(verb) by \(wake.cause), awake for \(Self.text(wake.cost))"
+            }
+            lines.append("")
+        }
         add(["app", "launches", "foreground", "background", "suspended", "asleep", "kills", "woken by"])
         for app in day.apps {
             let foreground = (app.times[.active] ?? 0) + (app.times[.inactive] ?? 0)
             let (background, suspended) = (app.times[.background] ?? 0, app.times[.suspended] ?? 0)
             let share = suspended * 1000 / max(1, foreground + background + suspended)
-            let causes = DaySimulation.Cause.allCases.compactMap { cause in app.wakes[cause].map { "\(cause) \($0)" } }
+            let wakes = day.wakes.filter { day.apps[$0.app].settings.id == app.settings.id }
+            let causes = DaySimulation.Cause.allCases.compactMap { cause in
+                let count = wakes.count { $0.cause == cause }
+                return count == 0 ? nil : "\(cause) \(count)"
+            }
             add([
                 app.settings.id.name, "\(app.launches)", Self.text(foreground), Self.text(background),
                 Self.text(suspended), "\(share / 10).\(share % 10)%", "\(app.kills)", causes.joined(separator: ", "),
@@ -28,6 +41,12 @@ package struct DayTable {
             return number == 7 ? "  " + cell.0 : space + cell.0
         }
         lines.append(cells.joined())
+    }
+
+    private static func clock(_ time: Microseconds) -> String {
+        let minutes = time / DayScenario.minute
+        return [minutes / 60 % 24, minutes % 60, time / .second % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }
+            .joined(separator: ":")
     }
 
     /// In whole seconds.
