@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSON
 import LifecycleCore
+import Linux
 import Systemd
 import TestKit
 import Testing
@@ -67,6 +68,9 @@ struct UnifiedPushTests {
                 daemon.refusal("ReportPush", [.string(name), .bytes([1])])?.contains(
                     "No app '\(name)' of uid \(geteuid()) has UnifiedPush=.") == true)
         }
+        let long = String(repeating: "x", count: 200)
+        let refusal = daemon.refusal("ReportPush", [.string(long), .bytes([1])])
+        #expect(refusal?.contains("No app '\(long.prefix(77))…' of uid") == true)
         for size in [0, PushEndpoints.longestMessage + 1] {
             #expect(
                 daemon.refusal("ReportPush", [.string("new"), .bytes(Array(repeating: 65, count: size))])?.contains(
@@ -104,10 +108,12 @@ struct UnifiedPushTests {
         #expect(try shown(daemon) == "https://push.example/1")
         // One app is in the foreground.
         try daemon.launch("mail")
+        // It had none before.
+        _ = try daemon.call("ReportPushEndpoint", [.string("mail"), .string("")])
         try daemon.launch("chat")
         try daemon.eventually("the endpoint") { daemon.inbox("chat", "pushEndpoint") == "https://push.example/1\n" }
-        try report("https://push.example/2")
-        try daemon.eventually("the next one") { daemon.inbox("chat", "pushEndpoint") == "https://push.example/2\n" }
+        try report("http://push.example/2")
+        try daemon.eventually("the next one") { daemon.inbox("chat", "pushEndpoint") == "http://push.example/2\n" }
         _ = try daemon.call("Background", [.string("chat")])
         try daemon.waitUntil("chat", is: "suspended")
         try report("")
@@ -116,16 +122,46 @@ struct UnifiedPushTests {
         _ = try daemon.call("Activate", [.string("chat")])
         try daemon.eventually("none") { daemon.inbox("chat", "pushEndpoint") == "none\n" }
         #expect(daemon.inbox("mail", "pushEndpoint") == nil)
+        // What has an endpoint can send pushes: the log has none.
+        let log = TestDaemon.text(of: daemon.root + "/log")
+        #expect(log.contains("pushEndpoint …") && !log.contains("push.example"))
         for value in ["push.example", "ftp://a", "https://a b", "https://" + String(repeating: "a", count: 1000)] {
             #expect(
                 daemon.refusal("ReportPushEndpoint", [.string("chat"), .string(value)])?.contains(
                     "Invalid endpoint; expected a URL of http or https with at most 1000 bytes.") == true)
         }
-        // Without the setting there is none.
-        try report("https://push.example/3")
-        try daemon.writeFile(daemon.config + "/apps/chat.app", TestDaemon.manifest(""))
+    }
+
+    @Test("an app has its endpoint for as long as its manifest has the setting, and is known to clients so long (L30)")
+    func unregistered() throws {
+        let name = String(repeating: "ä", count: 60)
+        let daemon = try TestDaemon(["chat": Self.manifest("Name=\(name)"), "mail": Self.manifest()])
+        let file = daemon.config + "/apps/chat.app"
+        func known() throws -> [String]? {
+            try apps(daemon)?.compactMap { if case .structure(let fields) = $0 { fields[0].stringValue } else { nil } }
+        }
+        // At most 100 bytes of its name.
+        let fields = ["chat", String(geteuid()), String(repeating: "ä", count: 48) + "…"].map { Variant.string($0) }
+        #expect(try apps(daemon)?.first == .structure(fields))
+        func shown() throws -> String? { try daemon.status("chat")["pushEndpoint"]?.stringValue }
+        // Without the setting, and without the manifest.
+        for text in [TestDaemon.manifest(""), nil] {
+            _ = try daemon.call("ReportPushEndpoint", [.string("chat"), .string("https://push.example/1")])
+            #expect(try shown() == "https://push.example/1")
+            if let text { try daemon.writeFile(file, text) } else { _ = try removeFile(at: file) }
+            _ = try daemon.call("Reload")
+            #expect(try known() == ["mail"])
+            try daemon.writeFile(file, Self.manifest())
+            _ = try daemon.call("Reload")
+            #expect(try known() == ["chat", "mail"] && shown() == nil)
+        }
+        // An instance without a file ends with its run.
+        try daemon.writeFile(daemon.config + "/apps/page@.app", Self.manifest())
         _ = try daemon.call("Reload")
-        #expect(try shown(daemon) == nil)
+        try daemon.launch("page@1")
+        #expect(try known() == ["chat", "mail", "page@1"])
+        try daemon.terminate("page@1")
+        try daemon.eventually("the instance is removed") { try known() == ["chat", "mail"] }
     }
 
     @Test(
@@ -152,5 +188,14 @@ struct UnifiedPushTests {
         }
         try stage.serve("the app of the user is launched") { try stage.daemon.state("mine") == "background" }
         #expect(try stage.daemon.state("theirs") == "notRunning")
+        // A program that registers apps is notified of one that has lost the setting.
+        try stage.daemon.writeFile(
+            stage.daemon.config + "/apps/mine.app", "[App]\nUser=nobody\nExecStart=/bin/sleep 1000\n")
+        #expect(try call("Reload").status == 0)
+        try stage.serve("the apps are announced") {
+            stage.signals(named: "PropertiesChanged").last {
+                $0.path == ControlNames.managerPath && $0.arguments[1]["PushApps"] != nil
+            }?.arguments[1]["PushApps"]?.arrayValue?.count == 1
+        }
     }
 }
