@@ -27,6 +27,8 @@ struct Mutant: DecidingCore {
     var budget: UInt64?
     /// Runs that were killed.
     var killed: [RunID] = []
+    /// By kind: the payload of the notification that was delivered last.
+    var delivered: [String: String] = [:]
 
     mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
         self.now = now

@@ -13,5 +13,20 @@ extension MutantCase {
                 return .deliver(run, all.filter { $0.kind != Notification.push || $0 == last })
             }
         },
+        MutantCase(name: "notifies of a change that was undone while the app slept", rule: .notificationsAreLatest) {
+            core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .observed(let reading, of: _) = event, !mutant.suspended.isEmpty,
+                    mutant.delivered[reading.kind] == reading.payload
+                {
+                    return []
+                }
+                let effects = mutant.core.handle(event, at: now)
+                for case .deliver(_, let all) in effects {
+                    for notification in all { mutant.delivered[notification.kind] = notification.payload }
+                }
+                return effects
+            }
+        },
     ]
 }
