@@ -254,11 +254,11 @@ final class Logbook {
 
     // MARK: Snapshots
 
-    /// Replaces the events by a new snapshot when they take twice as much space as the last one. So the cost of an event
-    /// does not depend on the number of apps. Called between two events. The new file is made in pieces; meanwhile this one is
+    /// Replaces the events by a new snapshot when they take as much space as the last one, whose pages count as the daemon's memory like
+    /// theirs. So the cost of an event does not depend on the number of apps. Called between two events. The new file is made in pieces; meanwhile this one is
     /// continued.
     func compactIfLarge(_ core: LifecycleCore, _ work: WorkQueue) {
-        let isLarge = file != nil && end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd)
+        let isLarge = file != nil && end - snapshotEnd > max(Self.smallest / 2, snapshotEnd)
         if compaction != nil { return }
         guard isIncomplete || isLarge else { return nextAttempt = nil }
         if let nextAttempt, EventLoop.now() < nextAttempt { return }
