@@ -17,8 +17,8 @@ package final class MemoryReclaim {
 
     private enum Target {
         case group(SharedDescriptor)
-        /// Those that are not done yet, and the address at which the first of them continues.
-        case processes(ArraySlice<Int32>, from: UInt64)
+        /// Those that are not done yet, the address at which the first of them continues, and what it has in swap.
+        case processes(ArraySlice<Int32>, from: UInt64, swapped: UInt64)
     }
 
     /// The pages that the app had in memory before (`HelperThread.bringBack`), if those are what it has touched since it was pushed out last;
@@ -61,8 +61,9 @@ package final class MemoryReclaim {
             target = .group(group)
             left = before.resident
         } else {
-            target = .processes(try enclosure.pids()[...], from: 0)
-            left = min(bytes, before.resident)
+            let pids = try enclosure.pids()
+            target = .processes(pids[...], from: 0, swapped: enclosure.proc.swappedBytes(of: pids.first))
+            left = bytes
         }
     }
 
@@ -75,10 +76,10 @@ package final class MemoryReclaim {
             switch target {
             case .group(let folder):
                 return try thread.reclaim(bytes, ofGroup: try folder.descriptor.duplicate(), token: token)
-            case .processes(let pids, let address):
+            case .processes(let pids, let address, _):
                 guard let pid = pids.first else { return false }
                 guard let process = try? Process.open(pid) else {
-                    target = .processes(pids.dropFirst(), from: 0)
+                    target = next(of: pids)
                     continue
                 }
                 return try thread.reclaim(
@@ -107,12 +108,18 @@ package final class MemoryReclaim {
             if now.swapped - min(now.swapped, before.swapped) >= space { left = 0 }
             (last, self.charged) = (now, charged)
             if completion.errno != 0 { left = 0 }
-        case .processes(let pids, _):
-            left -= min(left, Self.slice)
+        case .processes(let pids, _, let swapped):
+            let now = enclosure.proc.swappedBytes(of: pids.first)
+            left -= min(left, now - min(now, swapped))
             let isOver = completion.errno != 0 || completion.bytes == 0
-            target = isOver ? .processes(pids.dropFirst(), from: 0) : .processes(pids, from: completion.bytes)
+            target = isOver ? next(of: pids) : .processes(pids, from: completion.bytes, swapped: now)
         }
         if completion.elapsed > Self.longestSlice { left = 0 }
+    }
+
+    private func next(of pids: ArraySlice<Int32>) -> Target {
+        let rest = pids.dropFirst()
+        return .processes(rest, from: 0, swapped: enclosure.proc.swappedBytes(of: rest.first))
     }
 
     /// What the app has now, and how many bytes of it were pushed out.
@@ -123,6 +130,11 @@ package final class MemoryReclaim {
 }
 
 extension ProcFS {
+    /// What a process has in swap; 0 if there is none, or it has ended.
+    fileprivate func swappedBytes(of pid: Int32?) -> UInt64 {
+        pid.flatMap { try? memory(of: $0) }?.swapped ?? 0
+    }
+
     /// Whether an area of swap is not zram (proc_swaps(5)).
     package var hasDiskSwap: Bool {
         guard let bytes = try? readFile(at: root + "/swaps", limit: 64 * 1024) else { return false }

@@ -9,20 +9,20 @@ import Testing
     "Memory of frozen apps is pushed out (L37)",
     .enabled(if: TestContainment.isPossible, "needs a cgroup v2 mount that this user may write"))
 struct MemoryReclaimTests {
-    /// A shell with more than 30 MB.
-    private func allocated(_ test: borrowing TestContainment) throws -> (Enclosure, Process) {
+    /// A shell with more than 30 MB, or another script that stops when it has its memory.
+    private func allocated(
+        _ test: borrowing TestContainment,
+        _ script: String = "x=$(head -c 30000000 /dev/zero | tr '\\0' x); kill -STOP $$; exit 3"
+    ) throws -> (Enclosure, Process) {
         let enclosure = try test.containment.create(app: "large", run: 1)
-        let script = "x=$(head -c 30000000 /dev/zero | tr '\\0' x); kill -STOP $$; exit 3"
         let process = try test.shell(script, in: enclosure)
         try eventually("it has allocated its memory") { try ProcFS().stat(of: process.pid)?.isStopped == true }
         return (enclosure, process)
     }
 
-    @Test("a process is pushed out in slices up to its last address, and continues as if nothing had happened (L37)")
-    func slices() throws {
-        let test = try TestContainment("reclaim")
-        defer { test.end() }
-        let (_, process) = try allocated(test)
+    /// Pushes a process out to its last address.
+    /// - Returns: how many slices it took.
+    private func pushOut(_ process: borrowing Process) throws -> Int {
         let thread = try HelperThread(name: "reclaim", .reports)
         let completions = try #require(thread.completions)
         var (address, slices) = (UInt64(0), 0)
@@ -38,9 +38,66 @@ struct MemoryReclaimTests {
             address = done.bytes
             slices += 1
         } while address != 0
-        #expect(slices > 30_000_000 / (4 << 20))
+        return slices
+    }
+
+    @Test("a process is pushed out in slices up to its last address, and continues as if nothing had happened (L37)")
+    func slices() throws {
+        let test = try TestContainment("reclaim")
+        defer { test.end() }
+        let (_, process) = try allocated(test)
+        #expect(try pushOut(process) > 30_000_000 / (4 << 20))
         try process.signal(SIGCONT)
         #expect(try process.waitForEnd().status == .exited(3))
+    }
+
+    @Test("addresses without memory take no slice, and locked memory does not end it (L37)")
+    func sparse() throws {
+        let test = try TestContainment("reclaim-sparse")
+        defer { test.end() }
+        // 1 GiB that is never touched, below 4 MiB that are locked, below 30 MiB.
+        let script = """
+            import ctypes, mmap, os, signal
+            def filled(mib):
+                memory = mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                memory.write(b"x" * (mib << 20))
+                return memory
+            above = filled(30)
+            locked = filled(4)
+            start = ctypes.addressof(ctypes.c_char.from_buffer(locked))
+            assert ctypes.CDLL(None).mlock(ctypes.c_void_p(start), 4 << 20) == 0
+            empty = mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            """
+        let (_, process) = try allocated(test, "exec /usr/bin/python3 -c '\(script)'")
+        let slices = try pushOut(process)
+        #expect(slices > 34 / 4 && slices < 34, "\(slices) slices")
+        try process.signal(SIGCONT)
+        #expect(try process.waitForEnd().status == .exited(0))
+    }
+
+    @Test("each process of an app is pushed out, however small it is (L37)")
+    func processes() throws {
+        let test = try TestContainment("reclaim-processes")
+        defer { test.end() }
+        let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 100000 & done; kill -STOP $$"
+        let (enclosure, process) = try allocated(test, script)
+        #expect(try pushOut(enclosure).slices >= 13)
+        _ = try enclosure.killAll()
+        _ = try process.waitForEnd()
+    }
+
+    /// - Returns: how many slices it took, and how much was pushed out.
+    private func pushOut(_ enclosure: Enclosure) throws -> (slices: Int, bytes: UInt64) {
+        let thread = try HelperThread(name: "reclaim", .reports)
+        let reclaim = try MemoryReclaim(enclosure, upTo: 1 << 30, thread: thread)
+        var slices = 0
+        while try reclaim.submit(token: 1) {
+            try wait(for: try #require(thread.completions))
+            for completion in try thread.collect() { reclaim.completed(completion) }
+            slices += 1
+        }
+        return (slices, try reclaim.result().bytes)
     }
 
     @Test("it ends by itself, with swap and without, and after the process has ended (L37)")
@@ -48,22 +105,13 @@ struct MemoryReclaimTests {
         let test = try TestContainment("reclaim-ends")
         defer { test.end() }
         let (enclosure, process) = try allocated(test)
-        let thread = try HelperThread(name: "reclaim", .reports)
-        func pushOut() throws -> UInt64 {
-            let reclaim = try MemoryReclaim(enclosure, upTo: 1 << 30, thread: thread)
-            while try reclaim.submit(token: 1) {
-                try wait(for: try #require(thread.completions))
-                for completion in try thread.collect() { reclaim.completed(completion) }
-            }
-            return try reclaim.result().bytes
-        }
         let before = try enclosure.footprint()
-        let bytes = try pushOut()
+        let bytes = try pushOut(enclosure).bytes
         let after = try enclosure.footprint()
         #expect(after.swapped == before.swapped + bytes)
         #expect(after.bytes >= before.bytes - min(before.bytes, 1 << 20))
         try process.signal(SIGKILL)
         _ = try process.waitForEnd()
-        #expect(try pushOut() == 0)
+        #expect(try pushOut(enclosure).bytes == 0)
     }
 }

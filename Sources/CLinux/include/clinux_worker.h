@@ -40,8 +40,8 @@ enum clinux_job_kind {
     CLINUX_JOB_FREE_START,
     /// Pushes `bytes` of the group with the folder `descriptor` out to swap (memory.reclaim). Reports a completion.
     CLINUX_JOB_RECLAIM_GROUP,
-    /// Pushes private memory of a process out to swap (MADV_PAGEOUT), at most `length` bytes from address `bytes` on. `descriptor` is
-    /// its pidfd, `thread` its pid. `bytes` of the completion is the address where to continue; 0: nothing is left.
+    /// Pushes private memory of a process out to swap (MADV_PAGEOUT), at most `length` bytes that are in memory, from address `bytes` on.
+    /// `descriptor` is its pidfd, `thread` its pid. `bytes` of the completion is the address where to continue; 0: nothing is left.
     CLINUX_JOB_RECLAIM_PROCESS,
     /// Reads the files whose paths `descriptor` contains, a file in memory, each with a NUL. Of each it writes the length to `output`, 32
     /// bits, -1 if it cannot be read, and then what it contains, at most 4,096 bytes; the offset is 0 afterwards. Both are
