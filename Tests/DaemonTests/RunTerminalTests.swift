@@ -148,6 +148,30 @@ struct RunTerminalTests {
         try shell.expect("status-6")
     }
 
+    @Test("a shell is not thawed before its relay, which gets no processor for long, has returned the terminal (L54)")
+    func slowRelay() throws {
+        let daemon = try TestDaemon()
+        let shell = try Shell(daemon)
+        try shell.type("$RUN --name inner -- env PS1='in''> ' bash --norc -i\n")
+        try shell.expect("in> ")
+        try daemon.waitUntil("run@inner", is: "suspended")
+        let relay = try #require(try ProcFS().stat(of: Int32(daemon.pid("run@inner")))?.parent)
+        let group = try #require(daemon.groupRoot) + "-slow"
+        try createDirectories(at: group)
+        defer { rmdir(group) }
+        try writeControlFile(group + "/cgroup.procs", "\(relay)")
+        try writeControlFile(group + "/cgroup.freeze", "1")
+        try shell.type("echo got-$((20+3))\n")
+        try daemon.waitUntil("run@inner", is: "background")
+        poll(nil, 0, 300)
+        try writeControlFile(group + "/cgroup.freeze", "0")
+        try shell.expect("got-23")
+        try shell.type("exit 6\n")
+        try shell.expect("out> ")
+        try shell.type("echo status-$?\n")
+        try shell.expect("status-6")
+    }
+
     @Test("a terminal that goes away while its command sleeps ends the command, as without run (L54)")
     func lostTerminal() throws {
         let daemon = try TestDaemon()

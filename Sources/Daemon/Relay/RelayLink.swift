@@ -35,8 +35,11 @@ final class RelayLink {
 
     /// How long a command may react to the end of its input before it is terminated.
     private static let endOfInput = Duration.milliseconds(200)
-    /// How long a relay has to return the terminal: a stopped one never does.
+    /// How long a relay has to return the terminal. Then it is looked at so often: one that is stopped never does, and one that has no processor
+    /// does later.
     private static let terminalTime = Duration.milliseconds(100)
+    /// The core ends a run that is not thawed in 5s.
+    private static let longestTerminalTime = Duration.seconds(4)
 
     /// - Parameter connection: `nil`: the previous daemon had it.
     init(_ record: RelayRecord, _ connection: Relay?, of run: RunController) {
@@ -151,14 +154,23 @@ final class RelayLink {
     /// The command is frozen: from now on the relay receives the signals of the terminal.
     func frozen() { if record.hasTerminal { connection?.send("F") } }
 
-    /// Calls `body` once the command's group is the foreground group of the terminal again: otherwise a read of the terminal would stop it.
+    /// Calls `body` once the command's group is the foreground group of the terminal again: otherwise a read of the terminal would stop it, or
+    /// fail, which a shell takes for the end of its input.
     func returnTerminal(_ body: @escaping () -> Void) {
         returned()
         guard record.hasTerminal, let connection, connection.send("T") else { return body() }
-        let timer = try? context.loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.returned() }
+        let end = context.loop.now() + Self.longestTerminalTime
+        let timer = try? context.loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.checkTerminal(until: end) }
         guard let timer else { return body() }
         timer.arm(at: context.loop.now() + Self.terminalTime)
         thaw = (body, timer)
+    }
+
+    private func checkTerminal(until end: Duration) {
+        let now = context.loop.now()
+        let relay = (try? ProcFS().stat(of: record.pid)) ?? nil
+        guard let relay, !relay.isStopped, now < end else { return returned() }
+        thaw?.timer?.arm(at: now + Self.terminalTime)
     }
 
     private func returned() {
