@@ -100,7 +100,7 @@ static uint64_t add_mapping(struct slice *slice, uint64_t start, uint64_t end) {
         slice->walked += count * slice->page_size;
         page = next;
     }
-    // What lies between is not in memory, and the kernel passes over it.
+    // What lies between is not in memory, and the kernel skips it.
     if (end_found > 0)
         slice->ranges[slice->count++] = (struct iovec){
             (void *)(uintptr_t)(first_found * slice->page_size), (end_found - first_found) * slice->page_size};

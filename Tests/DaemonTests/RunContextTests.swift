@@ -40,6 +40,10 @@ struct RunContextTests {
         Context(description: "setsid", starter: ["/usr/bin/setsid", "--wait"]),
         Context(
             description: "su", starter: ["/usr/bin/su", "-s", "/bin/sh", "root", "-c", "exec \"$0\" \"$@\"", "--"]),
+        Context(description: "sudo", starter: ["/usr/bin/sudo", "-n"]),
+        Context(
+            description: "a container of bubblewrap",
+            starter: ["/usr/bin/bwrap", "--unshare-all", "--dev-bind", "/", "/", "--proc", "/proc"]),
         Context(description: "no_new_privs", starter: ["/usr/bin/setpriv", "--no-new-privs"]),
         Context(
             description: "no capabilities", starter: ["/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"]),
