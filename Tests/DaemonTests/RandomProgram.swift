@@ -154,7 +154,7 @@ struct RandomProgram {
         var position = inputOffset
         func write(_ count: Int) throws {
             // The pipes of input and output together hold it, so it needs no reader meanwhile: head(1) writes its last bytes at its end.
-            try client.write(Array(blob[position..<position + count]))
+            try client.write((position..<position + count).map { blob[$0 % blob.count] })
             output += try client.bytes(count)
             position += count
         }
