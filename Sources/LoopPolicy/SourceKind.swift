@@ -51,6 +51,11 @@ package enum SourceKind: CaseIterable, Sendable {
     /// wake each other (epoll_ctl(2)).
     package var isPart: Bool { self == .notifySocket || self == .appListener }
 
+    /// Whether the kernel reports a source of the kind once for each turn (EPOLLONESHOT). Otherwise each look of the loop asks all that are
+    /// ready and not served yet again, and of `input`, sets of descriptors, that takes some microseconds each: a thousand apps whose
+    /// clients come at once would wait for a second.
+    package var isReportedOnce: Bool { self == .input }
+
     /// What is known of the sources of a kind.
     package struct Row: Sendable {
         package let kind: SourceKind

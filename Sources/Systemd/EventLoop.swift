@@ -139,15 +139,19 @@ package final class EventLoop {
     ) throws(SystemError) -> EventSource {
         if kind.isPart { return try PartSource(parts(), descriptor, events, kind, label, share, handler) }
         let handler = DescriptorHandler(self, kind, label, share, handler)
-        return try add("sd_event_add_io", handler, descriptor) {
+        // libsystemd adds it as one that is reported always, and changes that with the events.
+        let first = kind.isReportedOnce ? [] : events
+        let source = try add("sd_event_add_io", handler, descriptor) {
             event, source, userdata in
             sd_event_add_io(
-                event, source, descriptor.raw, events.rawValue,
+                event, source, descriptor.raw, first.rawValue,
                 { _, _, revents, userdata in
                     DescriptorHandler.call(userdata, EpollEvents(rawValue: revents))
                     return 0
                 }, userdata)
         }
+        if first != events { try source.setEvents(events) }
+        return source
     }
 
     /// A signal is served at most 50 times in 100 ms (microseconds): an app that stops and continues itself causes a SIGCHLD
@@ -273,6 +277,7 @@ package final class EventLoop {
         }
         let processorStart = processorClock()
         let result = serve(state, from: start, processorStart, handler)
+        state.source?.endTurn()
         if state.kind != .round { servedTurns += 1 }
         let now = clock()
         policy.served(state.kind, for: now - start)

@@ -163,12 +163,20 @@ final class LibrarySource: EventSource {
     /// Stays open until the source is cancelled: a closed descriptor would stay in epoll(7) if another process has a copy.
     private var descriptor: SharedDescriptor?
 
+    /// Whether the loop waits for it, if the kernel reports it once and libsystemd disables it then (`SourceKind.isReportedOnce`); `nil`:
+    /// libsystemd knows.
+    private var isWanted: Bool?
+
     /// Takes over the caller's reference of `source`, whose userdata is the retained `box`.
     init(owning source: OpaquePointer, _ box: HandlerState, watching descriptor: SharedDescriptor?) {
         self.source = source
         self.descriptor = descriptor
         super.init()
         box.source = self
+        if box.kind.isReportedOnce {
+            isWanted = true
+            enable(SD_EVENT_ONESHOT)
+        }
     }
 
     deinit { cancel() }
@@ -187,10 +195,15 @@ final class LibrarySource: EventSource {
 
     fileprivate override var isEnabledNow: Bool {
         get {
+            if let isWanted { return isWanted }
             var enabled: Int32 = 0
             return sd_event_source_get_enabled(source, &enabled) > 0
         }
-        set { enable(newValue ? SD_EVENT_ON : SD_EVENT_OFF) }
+        set {
+            let isReportedOnce = isWanted != nil
+            if isReportedOnce { isWanted = newValue }
+            enable(newValue ? isReportedOnce ? SD_EVENT_ONESHOT : SD_EVENT_ON : SD_EVENT_OFF)
+        }
     }
 
     private func enable(_ state: Int) {
@@ -211,7 +224,12 @@ final class LibrarySource: EventSource {
     func waitForRound(isOneShot: Bool) {
         guard let source else { return }
         sd_event_source_set_priority(source, LoopLevel.afterRound)
-        if isOneShot { enable(SD_EVENT_ONESHOT) }
+        if isOneShot || isWanted != nil { enable(SD_EVENT_ONESHOT) }
+    }
+
+    /// After its turn: what is reported once is asked for again, so that nothing that is ready already is missed.
+    func endTurn() {
+        if isWanted == true { enable(SD_EVENT_ONESHOT) }
     }
 
     func endWait(_ level: LoopLevel) {

@@ -62,12 +62,14 @@ final class Bench {
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("sockets", measureHeldSockets), ("core", measureCore),
         ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
-        ("waking-shapes", measureShapes), ("waking-web", measureWeb),
+        ("waking-shapes", measureShapes), ("waking-many", measureMany), ("waking-web", measureWeb),
         ("hosting", measureHosting), ("hosting-show", measureHostingShow), ("connection", measureConnection),
     ]
 
     /// Take some minutes, so they are measured only if they are chosen.
-    private static let longParts: Set = ["waking", "waking-shapes", "waking-web", "hosting", "hosting-show"]
+    private static let longParts: Set = [
+        "waking", "waking-shapes", "waking-many", "waking-web", "hosting", "hosting-show",
+    ]
 
     /// - Parameter only: the name of the part to measure, or `nil` for all parts but the long ones.
     /// - Returns: whether there is such a part.

@@ -129,7 +129,7 @@ private func measureProxied(
 
 // MARK: Many servers
 
-private func measureMany(_ bench: Bench) throws {
+func measureMany(_ bench: Bench) throws {
     let count = bench.hasFewApps ? 100 : 1000
     bench.report.section(
         "\(count) suspended servers",

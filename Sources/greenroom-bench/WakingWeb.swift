@@ -61,8 +61,6 @@ private final class Web {
             [Self.python, "-m", "http.server", "\(ports[number])", "--bind", "127.0.0.1", "--directory", folder]
         }
         let manifests = (0..<count).map { ("web\($0)", WakingServers.manifest(command($0))) }
-        greenroom = try Greenroom(bench, "waking-web", apps: manifests)
-        try greenroom.suspendAll(manifests.map(\.0))
         for number in count..<2 * count {
             let words = command(number)
             running.append(try Server(words[0], Array(words.dropFirst()), log: bench.folder + "/web.log"))
@@ -70,6 +68,9 @@ private final class Web {
         for port in ports[count...] {
             try eventually("a web server listens", everyMicroseconds: 20_000) { try isListening(port) }
         }
+        // Last: greenroomd disconnects a client that does not read its signals, and the others take half a minute to start.
+        greenroom = try Greenroom(bench, "waking-web", apps: manifests)
+        try greenroom.suspendAll(manifests.map(\.0))
         for (app, _) in manifests {
             let status = try AppStatus(variant: try greenroom.call("Status", [.string(app)]))
             guard let pid = status.pid else { throw BenchFailure("\(app) does not run") }

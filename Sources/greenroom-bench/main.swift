@@ -8,7 +8,7 @@ let usage = """
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
     this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, sockets, core,
-    descriptors, memory, connection, waking, waking-shapes, waking-web, hosting,
+    descriptors, memory, connection, waking, waking-shapes, waking-many, waking-web, hosting,
     hosting-show.
 
     --check measures some figures and compares them with a baseline, which --baseline writes. `tables` writes the tables of

@@ -126,9 +126,59 @@ struct LoopLevelTests {
         #expect(Set(stage.served.suffix(3)) == ["one", "two", "three"])
     }
 
+    /// Whether epoll(7) reports the descriptor once. A line of a set is "tfd: 8 events: 40000001 …" (proc_pid_fdinfo(5)).
+    private func isReportedOnce(_ descriptor: SharedDescriptor) -> Bool {
+        for number in 0..<1024 {
+            let bytes = (try? readFile(at: "/proc/self/fdinfo/\(number)", limit: 1 << 20)) ?? []
+            for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+                let words = line.split(separator: " ")
+                guard words.count > 3, words[0] == "tfd:", words[1] == "\(descriptor.raw)" else { continue }
+                if let events = UInt32(words[3], radix: 16), events & 1 << 30 != 0 { return true }
+            }
+        }
+        return false
+    }
+
+    @Test(
+        "a set of descriptors of an app is reported once for each turn, and served as long as it is ready and enabled")
+    func reportedOnce() throws {
+        let stage = try Stage()
+        let (once, always) = (try TestPipe(), try TestPipe())
+        var served = 0
+        let source = try stage.loop.addDescriptor(once.reading, events: .readable, kind: .input) { _ in
+            served += 1
+            return .progress
+        }
+        let other = try stage.loop.addDescriptor(always.reading, events: .readable, kind: .appClient) { _ in .progress }
+        #expect(isReportedOnce(once.reading) && !isReportedOnce(always.reading))
+        once.write("x")
+        try stage.run(turns: 3)
+        #expect(served == 3 && source.isEnabled && isReportedOnce(once.reading))
+        source.isEnabled = false
+        try stage.run(turns: 3)
+        #expect(served == 3 && !source.isEnabled)
+        source.isEnabled = true
+        try stage.run(turns: 1)
+        #expect(served == 4)
+        withExtendedLifetime(other) {}
+    }
+
+    @Test("a set of descriptors of an app that waits for the end of a round, or of a pause, is served after it")
+    func reportedOnceAndWaits() throws {
+        let stage = try Stage()
+        try stage.add("app", .appClient, takes: .milliseconds(20))
+        try stage.add("set", .input, takes: .milliseconds(1))
+        try stage.add("paused", .input, takes: LoopShare.burst, share: AppShare())
+        try stage.run(turns: 60)
+        #expect(stage.served.count { $0 == "set" } > 3)
+        let before = stage.served.count { $0 == "paused" }
+        stage.time += LoopShare.pause
+        #expect(try stage.loop.serve { stage.served.count { $0 == "paused" } > before })
+    }
+
     @Test(
         "a source that was disabled or dropped while its app waits stays so",
-        arguments: [SourceKind.appClient, .notifySocket])
+        arguments: [SourceKind.appClient, .notifySocket, .input])
     func disabledWhilePaused(kind: SourceKind) throws {
         let stage = try Stage()
         let share = AppShare()
