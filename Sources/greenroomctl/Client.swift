@@ -7,8 +7,9 @@ import Systemd
 final class Client {
     private(set) var bus: BusConnection
     let endpoint: Endpoint
-    /// How long a daemon that is being replaced has to accept a connection again. systemd starts the next one after 100 ms.
-    private static let reconnectTimeout = Duration.seconds(10)
+    /// How long a daemon that is being replaced has to accept a connection again. systemd starts the next one after 100 ms, and a slow
+    /// machine with many apps takes some seconds to recover them.
+    private static let reconnectTimeout = Duration.seconds(20)
     private let options: Options
     private(set) var agent: PasswordAgent?
 

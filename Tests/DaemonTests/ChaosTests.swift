@@ -101,7 +101,8 @@ private struct Chaos {
             if before != after {
                 broken =
                     "the state before was\n\(before.joined(separator: "\n"))\nand after it\n\(after.joined(separator: "\n"))\n"
-                    + zip(apps, zip(before, after)).filter { $1.0 != $1.1 }.map { log(of: $0.0) }.joined(separator: "\n")
+                    + zip(apps, zip(before, after)).filter { $1.0 != $1.1 }.map { log(of: $0.0) }.joined(
+                        separator: "\n")
             }
             exact += 1
         }
@@ -188,7 +189,8 @@ private struct Chaos {
     /// The last lines of the daemons' log about an app.
     private func log(of app: String) -> String {
         let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
-        return lines.filter { $0.contains(" \(app): ") || $0.contains("greenroomd ") }.suffix(40).joined(separator: "\n")
+        return lines.filter { $0.contains(" \(app): ") || $0.contains("greenroomd ") }.suffix(40).joined(
+            separator: "\n")
     }
 
     private func facts() throws -> [String] {

@@ -254,9 +254,9 @@ final class Logbook {
 
     // MARK: Snapshots
 
-    /// Replaces the events by a new snapshot when they take as much space as the last one, whose pages count as the daemon's memory like
-    /// theirs. So the cost of an event does not depend on the number of apps. Called between two events. The new file is made in pieces; meanwhile this one is
-    /// continued.
+    /// Replaces the events by a new snapshot when they take as much space as the last one: what is mapped counts as the daemon's
+    /// memory. So the cost of an event does not depend on the number of apps. Called between two events. The new file is made in
+    /// pieces; meanwhile this one is continued.
     func compactIfLarge(_ core: LifecycleCore, _ work: WorkQueue) {
         let isLarge = file != nil && end - snapshotEnd > max(Self.smallest / 2, snapshotEnd)
         if compaction != nil { return }
