@@ -88,7 +88,7 @@ extension LifecycleCore {
         let credited = memoryState.credits.credited(now)
         pools.forEach { pool in
             let deficit = pool.deficit(credited: credited)
-            if deficit == 0 { return }
+            if deficit == 0 || pool.hasSwap && awaitsReclaim { return }
             needs.append(
                 Need(
                     cause: pool.cause, background: deficit, foreground: pool.foregroundDeficit(credited: credited),
@@ -231,10 +231,10 @@ extension LifecycleCore {
     }
 
     /// Killing an app ends stalls only where memory is short: below the warning threshold, or where what was evicted is read
-    /// again all the time.
+    /// again all the time. While the kernel gains memory by swapping, that is what tasks wait for, and it ends.
     private var isScarce: Bool {
         memoryPools.contains { pool in
-            pool.available < pool.thresholds.warning
+            pool.available < pool.thresholds.warning && !pool.hasSwap
                 || (pool.cause == .available && pool.available <= pool.total / 4
                     && isThrashing(manager.thresholds(of: pool.total)))
         }

@@ -6,6 +6,8 @@ struct MemoryPool: Hashable, Sendable {
     var thresholds: MemoryThresholds
     /// How fast the available memory falls, in bytes a second.
     var fillRate: UInt64
+    /// The kernel still gains memory by swapping.
+    var hasSwap = false
 
     /// What is filled until the next look.
     var fill: UInt64 { fillRate / 10 }
@@ -85,10 +87,11 @@ extension LifecycleCore {
     @inline(__always)
     private var machinePool: MemoryPool {
         let thresholds = manager.thresholds(of: memoryState.total)
-        let hasRoom = !isSwapLow && !isThrashing(thresholds)
+        let hasSwap = !isSwapLow && !isThrashing(thresholds) && !isStalled
         return MemoryPool(
             cause: .available, total: memoryState.total, available: memoryState.available,
-            thresholds: hasRoom ? thresholds.lowered : thresholds, fillRate: memoryState.fill.perSecond)
+            thresholds: hasSwap ? thresholds.lowered : thresholds, fillRate: memoryState.fill.perSecond,
+            hasSwap: hasSwap)
     }
 
     /// Less than a tenth of the swap space is free, or there is none (lmkd's swap_free_low_percentage, earlyoom's `-s`, and
@@ -102,6 +105,10 @@ extension LifecycleCore {
         memoryState.refaults.perSecond > 0
             && memoryState.refaults.perSecond >= max(memoryState.available, thresholds.critical)
     }
+
+    /// In a second all tasks have stalled for 700 ms: swap is too slow (lmkd's psi_complete_stall_ms).
+    @inline(__always)
+    private var isStalled: Bool { memoryState.fullStall.perSecond >= 700_000 }
 
     /// The next threshold of the pool that is nearest to one.
     var nextThreshold: UInt64 {

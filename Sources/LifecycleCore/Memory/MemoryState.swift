@@ -13,6 +13,8 @@ struct MemoryState: Hashable, Sendable {
     var limitFill = MemoryRate()
     /// How fast evicted pages are read again.
     var refaults = MemoryRate()
+    /// How long all tasks have stalled for memory: microseconds in a second.
+    var fullStall = MemoryRate()
     /// All apps together.
     var apps: UInt64 = 0
     /// By how much `apps` may be too large.
@@ -67,7 +69,7 @@ struct MemoryState: Hashable, Sendable {
 
     /// Readings that follow each other faster say nothing of a rate.
     private static let shortestRate = Duration.milliseconds(50)
-    /// Android's lmkd counts refaults over a second as well.
+    /// Android's lmkd counts refaults and stalls over a second as well.
     private static let refaultTime = Duration.seconds(1)
 
     /// - Returns: whether the kernel has killed below the limit since the last reading.
@@ -93,9 +95,11 @@ struct MemoryState: Hashable, Sendable {
         if reading.available <= reading.total / 2 {
             fill.update(reading.available, now, shortest: Self.shortestRate, isKnown: isKnown) { $0.excess(over: $1) }
             refaults.update(reading.refaulted, now, shortest: Self.refaultTime) { $1.excess(over: $0) }
+            recordStall(reading, isNewLimit: isNewLimit, now)
         } else {
             fill = MemoryRate()
             refaults = MemoryRate()
+            fullStall = MemoryRate()
         }
         // Without a copy of the limit, which has a name.
         guard !isNewLimit, let total = limit?.total, let available = limit?.available, available <= total / 2 else {
@@ -103,6 +107,14 @@ struct MemoryState: Hashable, Sendable {
             return
         }
         limitFill.update(available, now, shortest: Self.shortestRate, isKnown: isKnown) { $0.excess(over: $1) }
+    }
+
+    private mutating func recordStall(_ reading: MemoryReading, isNewLimit: Bool, _ now: Instant) {
+        // The totals are those of the group with the tightest limit.
+        if isNewLimit { fullStall = MemoryRate() }
+        guard let full = reading.stalls?.full else { return }
+        let total = UInt64(clamping: full.wholeMicroseconds)
+        fullStall.update(total, now, shortest: Self.refaultTime) { $1.excess(over: $0) }
     }
 
     /// Memory that is on its way is looked for when it is due.

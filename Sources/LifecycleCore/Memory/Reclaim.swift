@@ -90,7 +90,12 @@ extension LifecycleCore {
         case .budget, .simulated: return
         case .available, .pressure, .limit: break
         }
-        guard reclaimSpace >= Self.smallestReclaim, !isShuttingDown else { return }
+        if let index = nextReclaim { reclaim(index) }
+    }
+
+    /// The suspended app that is pushed out next while memory is short; `nil`: there is none, or no space for it.
+    private var nextReclaim: AppIndex? {
+        guard reclaimSpace >= Self.smallestReclaim, !isShuttingDown else { return nil }
         var next: (rank: JetsamRank, index: AppIndex)?
         for index in apps.indices {
             guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim != .done,
@@ -99,7 +104,13 @@ extension LifecycleCore {
             if let next, next.rank <= rank { continue }
             next = (rank, index)
         }
-        if let next { reclaim(next.index) }
+        return next?.index
+    }
+
+    /// Whether no app is killed for available memory yet, because suspended apps are pushed out (L35). Without pressure stall information
+    /// the numbers alone decide: it is not known whether that is too slow.
+    var awaitsReclaim: Bool {
+        memoryState.stalls != nil && (memoryState.reclaiming != nil || nextReclaim != nil)
     }
 
     /// Comes before the thaw and before SIGKILL: nothing more is pushed out of a run that runs or ends.

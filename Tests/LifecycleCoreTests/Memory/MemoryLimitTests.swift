@@ -44,7 +44,7 @@ struct MemoryLimitTests {
         #expect(harness.killed() == ["a"])
     }
 
-    @Test("below the threshold for the foreground apps are killed, however much swap is free")
+    @Test("without pressure stall information apps are killed below the lower threshold, however much swap is free")
     func swapIsTooSlow() {
         let harness = Harness(suspended: [("a", 300)])
         harness.kernel.others = 16 * gibibyte - 400 * mebibyte
@@ -52,6 +52,48 @@ struct MemoryLimitTests {
         harness.kernel.swapFree = 8 * gibibyte
         look(harness)
         #expect(harness.killed() == ["a"])
+    }
+
+    /// Hardly anything is available, and all of the swap space is free.
+    private func swapping(_ sizes: [(String, UInt64)]) -> Harness {
+        let harness = Harness(suspended: sizes)
+        harness.kernel.others = 16 * gibibyte - sizes.reduce(0) { $0 + $1.1 } * mebibyte - 100 * mebibyte
+        harness.kernel.swapTotal = 8 * gibibyte
+        harness.kernel.swapFree = 8 * gibibyte
+        harness.kernel.stalls = MemoryReading.Stalls(some: .zero, full: .zero)
+        return harness
+    }
+
+    @Test("suspended apps are pushed out before one is killed for available memory (L35)")
+    func pushedOutFirst() {
+        let harness = swapping([("a", 300), ("b", 200)])
+        for name in ["a", "b"] { harness.behave(name) { $0.reclaimed = nil } }
+        look(harness)
+        #expect(harness.core.memory.level == .critical)
+        harness.handle(.run(harness.run("a"), .reclaimed(attempt: 1, bytes: 0)))
+        harness.advance(.seconds(5))
+        #expect(harness.effects.count { if case .reclaim = $0 { true } else { false } } == 2)
+        #expect(harness.killed() == [])
+        // It has gained nothing.
+        harness.handle(.run(harness.run("b"), .reclaimed(attempt: 1, bytes: 0)))
+        #expect(harness.killed() == ["a"])
+    }
+
+    @Test(
+        "while swap has space, a stall kills only where all tasks stall for 700ms of a second (L35)",
+        arguments: [(699, []), (700, ["a"])])
+    func stalls(milliseconds: Int, killed: [String]) {
+        // It is too small to be pushed out.
+        let harness = swapping([("a", 10)])
+        harness.kernel.others -= 200 * mebibyte
+        for stall in [0, 0, milliseconds] {
+            harness.delay(.seconds(1))
+            harness.kernel.stalls?.full += .milliseconds(stall)
+            harness.kernel.stalls?.some += .milliseconds(stall)
+            harness.handle(.pressureStalled(.critical))
+        }
+        #expect(harness.core.memory.level == .critical)
+        #expect(harness.killed() == killed)
     }
 
     // MARK: The tightest limit
