@@ -12,6 +12,9 @@ extension LifecycleCore {
     static let creditTime = Duration.milliseconds(100)
     /// The time between the two looks before an active app is killed.
     static let foregroundLookTime = Duration.seconds(1)
+    /// For how long available memory is critical at each reading before an app is killed for it while swap has space: what a program
+    /// fills, the kernel takes from others in some milliseconds.
+    static let swappingTime = Duration.seconds(1)
     /// How many apps one event kills. The next ones follow after `victimPause`.
     package static let victimsAtOnce = 16
     static let victimPause = Duration.milliseconds(1)
@@ -42,6 +45,7 @@ extension LifecycleCore {
     /// `look`: nil: no new reading. Then only the budget, which follows from the sizes of the apps, can be judged.
     mutating func freeMemory(_ look: MemoryEvidence?, _ pools: MemoryPools, _ now: Instant) {
         decideBudget()
+        if look != nil { recordSwapping(pools, now) }
         var needs = memoryNeeds(pools, now)
         if needs.isEmpty {
             memoryState.excess = nil
@@ -81,14 +85,14 @@ extension LifecycleCore {
     }
 
     @inline(__always)
-    private func memoryNeeds(_ pools: MemoryPools, _ now: Instant) -> [Need] {
+    private mutating func memoryNeeds(_ pools: MemoryPools, _ now: Instant) -> [Need] {
         var needs: [Need] = []
         let excess = budgetExcess
         if excess > 0 { needs.append(Need(cause: .budget, background: excess, foreground: excess, isPressing: false)) }
         let credited = memoryState.credits.credited(now)
         pools.forEach { pool in
             let deficit = pool.deficit(credited: credited)
-            if deficit == 0 || pool.hasSwap && awaitsReclaim { return }
+            if deficit == 0 || pool.hasSwap && awaitsSwapping(now) { return }
             needs.append(
                 Need(
                     cause: pool.cause, background: deficit, foreground: pool.foregroundDeficit(credited: credited),

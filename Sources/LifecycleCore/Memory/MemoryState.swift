@@ -59,6 +59,8 @@ struct MemoryState: Hashable, Sendable {
     var lastCriticalWarning: Instant?
     /// Since when running apps know of the present shortage; `nil`: there is none.
     var warnedSince: Instant?
+    /// Since when each reading has shown critical available memory, although the kernel swaps; `nil`: the last one has not.
+    var swappingSince: Instant?
     /// The first look at which only active apps were left to kill.
     var foregroundLook: MemoryLook?
 

@@ -107,10 +107,25 @@ extension LifecycleCore {
         return next?.index
     }
 
-    /// Whether no app is killed for available memory yet, because suspended apps are pushed out (L35). Without pressure stall information
-    /// the numbers alone decide: it is not known whether that is too slow.
-    var awaitsReclaim: Bool {
-        memoryState.stalls != nil && (memoryState.reclaiming != nil || nextReclaim != nil)
+    mutating func recordSwapping(_ pools: MemoryPools, _ now: Instant) {
+        guard let machine = pools.machine, machine.hasSwap, machine.isCritical else {
+            memoryState.swappingSince = nil
+            return
+        }
+        if memoryState.swappingSince == nil { memoryState.swappingSince = now }
+    }
+
+    /// Whether no app is killed for available memory yet (L35), because suspended apps are pushed out, or the kernel may just be swapping.
+    /// Without pressure stall information the numbers alone decide: it is not known whether that is too slow.
+    mutating func awaitsSwapping(_ now: Instant) -> Bool {
+        guard memoryState.stalls != nil, let since = memoryState.swappingSince, reclaimSpace >= Self.smallestReclaim
+        else {
+            return false
+        }
+        if memoryState.reclaiming != nil || nextReclaim != nil { return true }
+        let isSoon = now - since < Self.swappingTime
+        if isSoon { memoryState.check(by: since + Self.swappingTime) }
+        return isSoon
     }
 
     /// Comes before the thaw and before SIGKILL: nothing more is pushed out of a run that runs or ends.

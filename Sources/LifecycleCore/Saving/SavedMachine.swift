@@ -31,6 +31,7 @@ extension MemoryState: SavedRecord {
         try coder.optional(28, &warnedSince)
         try coder.optional(29, &foregroundLook)
         try coder.sparse(30, &fullStall)
+        try coder.optional(31, &swappingSince)
         try coder.list(40, &awaitedSizes, upTo: SavedLimits.apps)
         try coder.optional(41, &excess)
         try coder.sparseSize(42, &stored)

@@ -139,6 +139,7 @@ struct MemoryMachine {
         swapLeft -= taken
         swapped -= taken
         resident += taken
+        refaulted += taken
         return taken
     }
 

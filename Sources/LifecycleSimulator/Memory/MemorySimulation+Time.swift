@@ -67,8 +67,8 @@ extension MemorySimulation {
         guard let process = processes[app], !process.isFrozen, process.wanted > 0,
             process.endsAt.map({ $0 > now }) ?? true
         else { return }
-        if process.swapped > 0 {
-            let read = machine.swapIn(process.swapped)
+        if process.missing > 0 {
+            let read = machine.swapIn(process.missing)
             processes[app]?.swapped -= read
             processes[app]?.resident += read
             waiting.some = true
@@ -106,17 +106,22 @@ extension MemorySimulation {
         return got
     }
 
-    /// Swaps pages of frozen apps, those first that were frozen first.
+    /// Swaps pages of frozen apps, those first that were frozen first, then of apps that run: what they do not use, and then what they do.
     private static func swapOut(_ bytes: Int, _ processes: inout [Process?]) -> Int {
         var left = max(0, bytes)
         while left > 0 {
-            let candidates = processes.indices.filter { index in
-                processes[index].map { $0.isFrozen && $0.endsAt == nil && $0.resident > 0 } ?? false
+            var next: (app: Int, process: Process)?
+            for (app, process) in processes.enumerated() {
+                guard let process, process.swappable > 0 else { continue }
+                if let best = next?.process, (best.swapRank, best.frozenAt) <= (process.swapRank, process.frozenAt) {
+                    continue
+                }
+                next = (app, process)
             }
-            guard let app = candidates.min(by: { processes[$0]!.frozenAt < processes[$1]!.frozenAt }) else { break }
-            let out = min(left, processes[app]!.resident)
-            processes[app]!.resident -= out
-            processes[app]!.swapped += out
+            guard let (app, process) = next else { break }
+            let out = min(left, process.swappable)
+            processes[app]?.resident -= out
+            processes[app]?.swapped += out
             left -= out
         }
         return max(0, bytes) - left

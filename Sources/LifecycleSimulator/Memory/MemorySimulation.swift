@@ -42,6 +42,14 @@ package struct MemorySimulation<Core: DecidingCore> {
         /// The kernel's OOM killer ended it: the core learns of it when it is gone.
         var isKilledByKernel = false
         var size: Int { resident + swapped }
+        /// While it runs it uses half of its memory: the kernel can swap the rest. Nothing of a frozen one is in use.
+        var inUse: Int { isFrozen ? 0 : size / 2 }
+        /// What it waits for.
+        var missing: Int { max(0, min(swapped, inUse - resident)) }
+        /// How soon the kernel swaps it: what is frozen, what is not in use, and what is.
+        var swapRank: Int { isFrozen ? 0 : resident > inUse ? 1 : 2 }
+        /// What the kernel may swap.
+        var swappable: Int { endsAt != nil ? 0 : resident > inUse ? resident - inUse : resident }
     }
 
     let scenario: MemoryScenario
@@ -226,7 +234,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         for process in processes {
             guard let process else { continue }
             if process.endsAt != nil { return true }
-            if !process.isFrozen, process.swapped > 0 || process.size < process.wanted { return true }
+            if process.missing > 0 || !process.isFrozen && process.size < process.wanted { return true }
         }
         return false
     }

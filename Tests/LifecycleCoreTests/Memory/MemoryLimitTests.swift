@@ -79,6 +79,34 @@ struct MemoryLimitTests {
         #expect(harness.killed() == ["a"])
     }
 
+    @Test("while swap has space, an app is killed once available memory was critical for 1s at each reading (L35)")
+    func momentsWithoutMemory() {
+        // It is too small to be pushed out.
+        let harness = swapping([("a", 10)])
+        look(harness)
+        harness.delay(.milliseconds(900))
+        look(harness)
+        harness.kernel.others -= 200 * mebibyte
+        look(harness)
+        harness.kernel.others += 200 * mebibyte
+        harness.delay(.milliseconds(100))
+        look(harness)
+        harness.delay(.milliseconds(999))
+        look(harness)
+        #expect(harness.killed() == [])
+        harness.advance(.milliseconds(1))
+        #expect(harness.killed() == ["a"])
+    }
+
+    @Test("once a fifth of the swap space is free, available memory alone decides (L35)")
+    func lastFifth() {
+        let harness = swapping([("a", 300)])
+        harness.behave("a") { $0.reclaimed = nil }
+        harness.kernel.swapFree = 8 * gibibyte / 5
+        look(harness)
+        #expect(harness.killed() == ["a"])
+    }
+
     @Test(
         "while swap has space, a stall kills only where all tasks stall for 700ms of a second (L35)",
         arguments: [(699, []), (700, ["a"])])
