@@ -119,18 +119,7 @@ private struct CheckMemory {
         try greenroom.add(Array(apps.dropFirst()))
         try greenroom.suspendAll(apps.dropFirst().map(\.0), atOnce: 1)
         let memory = try settled(greenroom)
-        return (idle, first, memory, try countWakeups(greenroom))
-    }
-
-    /// The wakeups in 10 s. One that does not recur in 20 s more has its cause elsewhere, such as memory pressure of the machine.
-    private func countWakeups(_ greenroom: Greenroom) throws -> Double {
-        var least = UInt64.max
-        for _ in 0..<3 where least > 0 {
-            let before = try greenroom.switches()
-            rest(microseconds: 10_000_000)
-            least = min(least, try greenroom.switches().wakeups(since: before))
-        }
-        return Double(least)
+        return (idle, first, memory, Double(try fewestWakeups(inSeconds: 10, [greenroom.switches])[0]))
     }
 
     private func launchAtStart() throws -> Double {

@@ -65,14 +65,8 @@ private final class Footprint {
     /// Counts the wakeups of both daemons in the same time. A wakeup is a context switch of a thread; greenroomd must have none.
     func countWakeups(seconds: Int) throws {
         try greenroom.awaitEndOfHelpers()
-        var (ours, theirs) = (UInt64.max, UInt64(0))
-        // As bench-check counts them: one that does not recur has its cause elsewhere, such as memory pressure of the machine.
-        for _ in 0..<3 where ours > 0 {
-            let before = (try greenroom.switches(), try supervisor.switches())
-            rest(microseconds: seconds * 1_000_000)
-            ours = try greenroom.switches().wakeups(since: before.0)
-            theirs = try supervisor.switches().wakeups(since: before.1)
-        }
+        let wakeups = try fewestWakeups(inSeconds: seconds, [greenroom.switches, supervisor.switches])
+        let (ours, theirs) = (wakeups[0], wakeups[1])
         bench.report.add(
             Figure(
                 name: "wakeups in \(seconds) s, \(many) suspended (must be 0)", unit: .wakeupsPerSecond,

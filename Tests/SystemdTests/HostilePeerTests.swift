@@ -152,12 +152,7 @@ struct HostilePeerTests {
     func descriptors() throws {
         // A process that another test forks meanwhile would have the same sockets.
         try inOwnProcess {
-            let loop = try EventLoop()
-            let (near, far) = try socketPair()
-            let closer = DescriptorCloser()
-            let peer = try BusPeer(
-                loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]),
-                closer: closer)
+            let (loop, peer, far, closer) = try acceptedPeer()
             var reason: String?
             peer.onGone = { reason = $0 }
             let hello = "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"
@@ -187,12 +182,7 @@ struct HostilePeerTests {
     func callWithDescriptor(pings: Int) throws {
         // A process that another test forks meanwhile would have the same sockets.
         try inOwnProcess {
-            let loop = try EventLoop()
-            let (near, far) = try socketPair()
-            let closer = DescriptorCloser()
-            let peer = try BusPeer(
-                loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]),
-                closer: closer)
+            let (loop, peer, far, closer) = try acceptedPeer()
             var reason: String?
             peer.onGone = { reason = $0 }
             #expect(send(far.raw, BareBus.handshake, BareBus.handshake.count, Int32(MSG_NOSIGNAL)) > 0)
@@ -222,6 +212,16 @@ struct HostilePeerTests {
             close(reader)
             try waitUntilClosed(by: closer)
         }
+    }
+
+    /// A peer of a server, and the client's end of its connection.
+    private func acceptedPeer() throws -> (EventLoop, BusPeer, SharedDescriptor, DescriptorCloser) {
+        let loop = try EventLoop()
+        let (near, far) = try socketPair()
+        let closer = DescriptorCloser()
+        let peer = try BusPeer(
+            loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]), closer: closer)
+        return (loop, peer, far, closer)
     }
 
     private func sendDescriptor(_ descriptor: Int32, on socket: Int32, with bytes: [UInt8] = [0x6c]) -> Bool {

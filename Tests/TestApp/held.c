@@ -11,6 +11,7 @@
 //   hold PATH        waits until PATH exists
 //   without-ipv6 PROGRAM ARGUMENT…  executes a program for which the kernel has no IPv6 (without.c)
 #include "held.h"
+#include "serve.h"
 #include "without.h"
 
 #include <errno.h>
@@ -50,19 +51,6 @@ static void die_first(const char *file) {
     if (made < 0) return;
     while (poll(watched, count, -1) < 0 && errno == EINTR) {}
     _exit(1);
-}
-
-/// Sends back what has arrived. Returns whether the connection is still open.
-static int answer(int connection) {
-    static char bytes[65536];
-    ssize_t length = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (length < 0) return errno == EAGAIN || errno == EINTR;
-    for (ssize_t sent = 0; sent < length;) {
-        ssize_t more = send(connection, bytes + sent, (size_t)(length - sent), MSG_NOSIGNAL);
-        if (more < 0 && errno != EINTR) return 0;
-        if (more > 0) sent += more;
-    }
-    return length > 0;
 }
 
 static void answer_datagram(int descriptor) {
@@ -107,7 +95,7 @@ int serve_held(char **commands) {
             continue;
         }
         for (nfds_t i = count; i-- > (nfds_t)sockets;) {
-            if (!watched[i].revents || answer(watched[i].fd)) continue;
+            if (!watched[i].revents || send_back(watched[i].fd)) continue;
             close(watched[i].fd);
             watched[i] = watched[--count];
         }

@@ -29,8 +29,7 @@ static int publish(const char *file, int port) {
     return rename(other, file);
 }
 
-/// Sends back what a connection has received. Returns whether it is still open.
-static int answer(int connection) {
+int send_back(int connection) {
     static char bytes[65536];
     ssize_t length = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT);
     if (length < 0) return errno == EAGAIN || errno == EINTR;
@@ -57,7 +56,7 @@ int serve(const char *file) {
             continue;
         }
         for (nfds_t i = count - 1; i > 0; i--) {
-            if (!watched[i].revents || answer(watched[i].fd)) continue;
+            if (!watched[i].revents || send_back(watched[i].fd)) continue;
             close(watched[i].fd);
             watched[i] = watched[--count];
         }
