@@ -153,7 +153,9 @@ struct WorkMeterTests {
         try inOwnProcess {
             let unbound = SharedDescriptor(Descriptor(adopting: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)))
             let stage = try WorkStage(runs: 2, input: unbound)
-            let meter = WorkMeter(stage.context, tables: SocketTables(isSerialized: true))
+            let meter = WorkMeter(
+                loop: stage.loop, runs: stage.context.runs, containment: stage.context.containment,
+                tables: SocketTables(isSerialized: true))
             for run in stage.runs { meter.measure(run, .full) }
             try stage.turn { $0.count == 2 }
             #expect(Set(stage.measured) == [RunID(1), RunID(2)])

@@ -19,8 +19,11 @@ final class ControlBus {
     var logind: Logind?
     private(set) lazy var locations = LocationClaims(loop: service.loop, events: driver)
     private(set) lazy var calls = Calls(driver: driver, answers: answers, modes: modeReports)
-    private(set) lazy var protectedDirectory = ProtectedDirectory(context: service.context, driver: driver)
-    private(set) lazy var alerts = Alerts(driver: driver, answers: answers, context: service.context)
+    private(set) lazy var protectedDirectory = ProtectedDirectory(
+        loop: service.loop, runs: service.context.runs, containment: service.containment,
+        journal: service.context.journal, driver: driver)
+    private(set) lazy var alerts = Alerts(
+        driver: driver, answers: answers, library: service.library, runs: service.context.runs)
     private let answers: AnswerTable
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)

@@ -33,17 +33,16 @@ final class DaemonContext {
     let connections = AppConnections()
     let summaries: SummaryStore
     let output: OutputFiles
-    private(set) lazy var sampler = MemorySampler(self)
-    private(set) lazy var protection = MemoryProtection(self)
+    let sampler: MemorySampler
+    let protection: MemoryProtection
     let kernelKills = KernelKills()
     let autogroups: AutogroupQueue
     let secondSettings: SecondSettings
-    private(set) lazy var footprints = FootprintMeter(self)
-    private(set) lazy var reclaimer = MemoryReclaimer(self)
-    private(set) lazy var work = WorkMeter(self)
-    private(set) lazy var accessories = Accessories(self)
-    private(set) lazy var signalTimers = SignalTimerPoll(self)
-    private(set) lazy var inputs = InputWatcher(loop: loop, budget: budget)
+    let footprints: FootprintMeter
+    let reclaimer: MemoryReclaimer
+    let work: WorkMeter
+    let accessories: Accessories
+    let inputs: InputWatcher
     /// Descriptors for watches and held sockets.
     let budget = DescriptorBudget()
     let sockets: HeldSockets
@@ -54,8 +53,6 @@ final class DaemonContext {
     let pushEndpoints = PushEndpoints()
     /// Where the open GPUs of processes are described; elsewhere in a test: not each machine has a GPU.
     var gpuDescriptors = ProcFS()
-    /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
-    var nextSearchForWaiters = Duration.zero
     /// `nil`: not made yet.
     weak var launcher: RunLauncher?
     /// `nil`: not made yet.
@@ -101,9 +98,18 @@ final class DaemonContext {
         releaser = MemoryReleaser(loop: loop)
         autogroups = AutogroupQueue(loop: loop, journal: journal)
         secondSettings = SecondSettings(loop: loop, runs: runs)
+        sampler = MemorySampler(
+            loop: loop, runs: runs, containment: containment, memory: memory, output: output, stored: stored,
+            events: events)
+        protection = MemoryProtection(runs: runs, memory: memory, containment: containment, journal: journal)
+        footprints = FootprintMeter(loop: loop, runs: runs, events: events)
+        reclaimer = MemoryReclaimer(loop: loop, runs: runs, journal: journal, events: events)
+        work = WorkMeter(loop: loop, runs: runs, containment: containment)
+        accessories = Accessories(loop: loop, runs: runs, library: library, events: events)
+        inputs = InputWatcher(loop: loop, budget: budget)
         stored.retries = retries
         for digests in [systemEvents.desktop, systemEvents.accounts] {
-            digests.user = { [unowned self] in user(of: $0) }
+            digests.user = { [unowned runs] in runs.user(of: $0) }
         }
         for apps in [locationWakes.apps, pushEndpoints.apps] {
             apps.user = { [unowned self] manifest throws in try users.user(of: manifest)?.owner.uid ?? geteuid() }
@@ -111,9 +117,6 @@ final class DaemonContext {
         pushEndpoints.changed = { [unowned self] app, endpoint in systemEvents.report(endpoint: endpoint, of: app) }
         systemEvents.endpoint = { [unowned self] app in pushEndpoints[app] }
     }
-
-    /// The user that an app runs as; `nil`: it has no process.
-    func user(of app: AppID) -> UInt32? { runs[app].map { $0.owner?.uid ?? geteuid() } }
 
     /// Valid manifests, by app.
     var manifests: [AppID: SharedManifest] { library.manifests }

@@ -17,7 +17,7 @@ extension RunController {
         do throws(SystemError) {
             search = try enclosure.lockSearch(
                 SharedResources(manifest.releases), findsAccessories: context.accessories.areDeclared(by: self)
-            ) { [context] in context.mayFindWaiters() }
+            ) { [work = context.work] in work.mayFindWaiters() }
         } catch {
             logWarning("file locks cannot be found: \(error)")
             return completion(nil)
@@ -69,18 +69,5 @@ extension SharedResources {
                 paths.append(entry)
             }
         }
-    }
-}
-
-extension DaemonContext {
-    /// The shortest time between two readings of /proc/locks for programs that wait for shared locks: the loop waits some 10 ms for
-    /// the kernel then. As long as a shared lock keeps an app awake before it is looked at again.
-    private static let intervalForWaiters = Duration.seconds(5)
-
-    fileprivate func mayFindWaiters() -> Bool {
-        let now = loop.now()
-        guard now >= nextSearchForWaiters else { return false }
-        nextSearchForWaiters = now + Self.intervalForWaiters
-        return true
     }
 }

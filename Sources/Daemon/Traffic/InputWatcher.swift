@@ -28,7 +28,7 @@ final class InputWatcher {
     private var lastToken: UInt64 = 0
     /// The pidfds of all processes that are watched. A source of the loop for each of them would take longer to add than all
     /// duplicates of a small app.
-    private let ends = try? Epoll()
+    private lazy var ends = try? Epoll()
     private var endSource: EventSource?
     /// In the order in which they are due.
     private var resting: [Rest] = []
