@@ -1,4 +1,3 @@
-import Glibc
 import LifecycleCore
 import Linux
 import Manifest
@@ -43,14 +42,7 @@ final class DaemonContext {
     let work: WorkMeter
     let accessories: Accessories
     let inputs: InputWatcher
-    /// Descriptors for watches and held sockets.
-    let budget = DescriptorBudget()
-    let sockets: HeldSockets
-    let timers: Timers
-    let systemEvents: SystemEvents
-    let deviceWakes: DeviceWakes
-    let locationWakes: LocationWakes
-    let pushEndpoints = PushEndpoints()
+    let wakes: WakeSources
     /// Where the open GPUs of processes are described; elsewhere in a test: not each machine has a GPU.
     var gpuDescriptors = ProcFS()
     /// `nil`: not made yet.
@@ -75,18 +67,19 @@ final class DaemonContext {
         self.library = library
         self.store = store
         self.events = events
+        users = UserCache(now: loop.now)
         memory = MemoryWatch(loop: loop, journal: journal, events: events, apps: containment.mode.root)
         stored = StoredDescriptors(
             logbook: logbook, store: store, files: StateFiles.open(folder: folders.storedFiles, journal),
             journal: journal)
-        sockets = HeldSockets(
-            loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
-        timers = Timers(loop: loop, journal: journal, stamps: try LaunchStore(folder: folders.timers), events: events)
-        systemEvents = try SystemEvents(loop: loop, journal: journal, events: events)
-        deviceWakes = DeviceWakes(loop: loop, journal: journal)
-        locationWakes = LocationWakes(loop: loop)
+        // For watches and held sockets.
+        let budget = DescriptorBudget()
+        wakes = try WakeSources(
+            sockets: HeldSockets(
+                loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events),
+            stamps: try LaunchStore(folder: folders.timers), loop: loop, runs: runs, users: users, journal: journal,
+            events: events)
         ends = try MainProcessEnds(loop: loop, runs: runs)
-        users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
         notifySockets = NotifySockets(loop: loop, logbook: logbook, folder: folders.notifySockets)
         inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)
@@ -108,14 +101,6 @@ final class DaemonContext {
         accessories = Accessories(loop: loop, runs: runs, library: library, events: events)
         inputs = InputWatcher(loop: loop, budget: budget)
         stored.retries = retries
-        for digests in [systemEvents.desktop, systemEvents.accounts] {
-            digests.user = { [unowned runs] in runs.user(of: $0) }
-        }
-        for apps in [locationWakes.apps, pushEndpoints.apps] {
-            apps.user = { [unowned self] manifest throws in try users.user(of: manifest)?.owner.uid ?? geteuid() }
-        }
-        pushEndpoints.changed = { [unowned self] app, endpoint in systemEvents.report(endpoint: endpoint, of: app) }
-        systemEvents.endpoint = { [unowned self] app in pushEndpoints[app] }
     }
 
     /// Valid manifests, by app.
@@ -124,7 +109,7 @@ final class DaemonContext {
     /// Removes the sockets and the stored data of apps without a manifest, and clears the user cache. An app whose manifest has an error
     /// keeps its stored data: the error is expected to be corrected.
     func manifestsChanged() {
-        sockets.removeAll { library.manifests[$0] == nil }
+        wakes.sockets.removeAll { library.manifests[$0] == nil }
         stored.removeAll { library.manifests[$0] == nil && library.broken[$0] == nil }
         users.clear()
     }

@@ -77,11 +77,11 @@ final class EffectPerformer: EffectPerforming {
             context.protection.refresh()
             context.kernelKills.look()
             context.sampler.measure()
-        case .watchSockets(let app): context.sockets.watch(app)
-        case .stopWatchingSockets(let app): context.sockets.stopWatching(app)
-        case .rejectConnections(let app): context.sockets.rejectConnections(app)
-        case .scheduleTimers(let app): context.timers.changed(app)
-        case .subscribe(let app, let kinds): context.systemEvents.subscribe(app, kinds)
+        case .watchSockets(let app): context.wakes.sockets.watch(app)
+        case .stopWatchingSockets(let app): context.wakes.sockets.stopWatching(app)
+        case .rejectConnections(let app): context.wakes.sockets.rejectConnections(app)
+        case .scheduleTimers(let app): context.wakes.timers.changed(app)
+        case .subscribe(let app, let kinds): context.wakes.systemEvents.subscribe(app, kinds)
         case .removeInstance(let app): context.instances.remove(app)
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
@@ -101,7 +101,9 @@ final class EffectPerformer: EffectPerforming {
     }
 
     private func observe(_ report: Report) {
-        if case .stateChanged(let app, from: _, to: .notRunning, reason: _) = report { context.sockets.ended(app) }
+        if case .stateChanged(let app, from: _, to: .notRunning, reason: _) = report {
+            context.wakes.sockets.ended(app)
+        }
         let now = Instant(sinceOrigin: context.loop.now())
         for observer in observers { observer.observe(report, at: now) }
     }

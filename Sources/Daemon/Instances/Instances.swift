@@ -64,14 +64,10 @@ final class Instances {
     ///   - binding: whether its sockets are bound before.
     func register(_ manifest: AppManifest, launches: Int? = nil, binding: Bool = true) {
         let id = manifest.id
-        if binding { context.sockets.update(manifest) }
-        let policy = context.sockets.policy(of: manifest)
+        if binding { context.wakes.sockets.update(manifest) }
+        let policy = context.wakes.sockets.policy(of: manifest)
         context.events.send(.registered(id, policy, launches: launches ?? context.launches.count(id)))
-        context.timers.update(manifest)
-        context.systemEvents.update(manifest)
-        context.deviceWakes.update(manifest)
-        context.locationWakes.update(manifest)
-        context.pushEndpoints.update(manifest)
+        context.wakes.update(manifest)
     }
 
     /// Records whether an app is an instance without a file: that may change when files are added or removed.
@@ -100,19 +96,14 @@ final class Instances {
         // Performed already by the previous daemon, or it has a file now.
         guard context.library.transient[id] != nil else { return }
         attempt(id) { try context.launches.remove(id) }
-        attempt(id) { try context.timers.removeStamp(id) }
+        attempt(id) { try context.wakes.timers.removeStamp(id) }
         attempt(id) { try context.summaries.remove(id) }
         attempt(id) { try context.output.remove(id) }
         attempt(id) { try context.inboxes.removeInbox(of: id) }
         attempt(id) { try context.receipts.removeLastReceiptFile(of: id) }
         context.stored.removeAll(of: id)
         if registering.contains(id) { return }
-        context.sockets.remove(id)
-        context.timers.remove(id)
-        context.systemEvents.remove(id)
-        context.deviceWakes.remove(id)
-        context.locationWakes.remove(id)
-        context.pushEndpoints.remove(id)
+        context.wakes.remove(id)
         context.library.remove(id)
         persist(id)
         log("instance removed: nothing is left of it", id)

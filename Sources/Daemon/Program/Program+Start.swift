@@ -12,7 +12,7 @@ extension Program {
     func start() throws {
         guard let recovered else {
             context.stored.restore([:], descriptors)
-            context.sockets.discard(descriptors)
+            context.wakes.sockets.discard(descriptors)
             return readManifests { self.applyManifests($0, recovered: nil) }
         }
         self.recovered = nil

@@ -25,7 +25,7 @@ extension Program: DaemonControl {
         driver.saveSnapshot()
         bus.failCallsBeforeReexec()
         let descriptors =
-            context.stored.all + context.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec)
+            context.stored.all + context.wakes.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec)
             + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
@@ -99,7 +99,7 @@ extension Program: DaemonControl {
         bus.close()
         relays.close()
         context.store.remove(RecoveredDescriptors.controlSocket)
-        context.sockets.closeAll()
+        context.wakes.sockets.closeAll()
         context.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))
         context.logbook.remove()
         _ = try? removeFile(at: options.folders.notifySockets, folder: true)

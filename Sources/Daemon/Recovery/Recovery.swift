@@ -50,7 +50,7 @@ final class Recovery {
         }
         findEnclosures {
             self.work.add(each: self.driver.core.runIDs, self.reattach) {
-                self.context.sockets.restore(
+                self.context.wakes.sockets.restore(
                     self.recovered.records, self.descriptors, runs: self.context.runs.all
                 ) { self.restoreDescriptors(completion) }
             }

@@ -52,11 +52,13 @@ extension RunController {
     }
 
     private var listenerSearch: ListenerSearch {
-        guard context.sockets.holdsSockets(app) else { return (try? enclosure.searchListeners()) ?? ListenerSearch() }
+        guard context.wakes.sockets.holdsSockets(app) else {
+            return (try? enclosure.searchListeners()) ?? ListenerSearch()
+        }
         // It has sockets that listen from its first instruction on.
         var search = ListenerSearch()
         let age = context.loop.now() - created
-        search.listens = !context.sockets.hasWaitingConnection(app) || age >= longestAcceptance
+        search.listens = !context.wakes.sockets.hasWaitingConnection(app) || age >= longestAcceptance
         return search
     }
 

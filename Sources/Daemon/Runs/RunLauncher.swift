@@ -56,7 +56,7 @@ final class RunLauncher {
         guard let shared = context.manifests[app] else { throw Problem("its manifest was removed") }
         let manifest = shared.value
         if manifest.policy.isAttached { return try attach(app, id, shared) }
-        let sockets = try step(Stage.sockets) { try context.sockets.passed(to: app) }
+        let sockets = try step(Stage.sockets) { try context.wakes.sockets.passed(to: app) }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         let files = try step(Stage.environment) { try environmentFiles(manifest) }
         try prepareDirectories(manifest, user)
@@ -88,7 +88,7 @@ final class RunLauncher {
             busAddress: run.connections.address, inbox: inbox.path,
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment,
             pressureFile: enclosure.pressureFile(for: user?.owner),
-            orientation: context.systemEvents.orientation)
+            orientation: context.wakes.systemEvents.orientation)
         let entries = environment.entries(folders: context.folders)
         var request = makeRequest(manifest, manifest.command(entries), user, entries, enclosure)
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
