@@ -110,7 +110,7 @@ struct WorkMeterTests {
     func rests() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 1)
-            let (run, work) = (stage.runs[0], stage.context.work)
+            let (run, work) = (stage.runs[0], stage.context.background.work)
             try stage.freeze(run)
             let pid = try #require(run.mainPID)
             let wait = Wait(call: 270, arguments: [0, 0, 0, 0, 1 << 20, 0], due: stage.loop.now())

@@ -284,7 +284,7 @@ extension ControlService {
 
     private func snapshotTime(of id: AppID, _ view: AppView) -> UInt64 {
         if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }
-        return context.stored.snapshotFacts(of: id, sceneForSnapshot(of: id, view))?.time.microseconds ?? 0
+        return context.storage.stored.snapshotFacts(of: id, sceneForSnapshot(of: id, view))?.time.microseconds ?? 0
     }
 
     /// The properties of `App1`, in the order of introspection.
@@ -314,7 +314,7 @@ extension ControlService {
     /// Reads the memory of an app as `memory(of:in:)` does. Its parts are unknown for an app that was suspended by an
     /// earlier daemon.
     func setMemory(_ status: inout AppStatus, _ view: AppView, in scan: ProcessScan?) {
-        let stored = context.stored.bytes(of: view.id)
+        let stored = context.storage.stored.bytes(of: view.id)
         if stored > 0 { status.storedBytes = stored }
         guard let run = view.run.flatMap({ context.runs[$0] }) else { return }
         let measured = run.isFrozen ? run.frozenFootprint : run.measureMemory(in: scan)?.footprint

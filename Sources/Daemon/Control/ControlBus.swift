@@ -45,7 +45,7 @@ final class ControlBus {
             self?.alerts.configure()
             self?.protectedDirectory.configure($0)
         }
-        service.context.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
+        service.context.storage.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
     }
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
@@ -203,7 +203,7 @@ final class ControlBus {
             calls.observe(app)
             locations.changed(app)
             protectedDirectory.changed()
-            if state == .background { service.context.accessories.enteredBackground(app) }
+            if state == .background { service.context.background.accessories.enteredBackground(app) }
         case .modeBegan(let app, .location): locations.modeBegan(app)
         case .modeEnded(let app, .location): locations.changed(app)
         default: break

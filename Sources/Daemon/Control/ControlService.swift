@@ -37,7 +37,7 @@ final class ControlService {
         start = (clock.now().microseconds, UInt64(EventLoop.now() / .microseconds(1)))
         self.driver = driver
         self.context = context
-        receipts = context.receipts
+        receipts = context.storage.receipts
         library = context.library
         containment = context.containment
         self.daemon = daemon
@@ -150,13 +150,13 @@ final class ControlService {
 
     /// Of a run that has one; otherwise as the manifest says.
     private func outputFile(of id: AppID) -> String? {
-        if let run = driver.core.run(of: id), context.output.start(of: run) != nil {
-            return context.output.path(of: id)
+        if let run = driver.core.run(of: id), context.storage.output.start(of: run) != nil {
+            return context.storage.output.path(of: id)
         }
         guard let manifest = context.manifests[id]?.value else { return nil }
         func file(_ target: OutputTarget) -> String? {
             switch target {
-            case .journal: context.output.isInJournal ? nil : context.output.path(of: id)
+            case .journal: context.storage.output.isInJournal ? nil : context.storage.output.path(of: id)
             case .inherit, .null: nil
             case .file(let path), .append(let path): path
             }
@@ -198,7 +198,7 @@ final class ControlService {
     }
 
     func memoryStatus() -> MemoryStatus {
-        var status = MemoryStatus(driver.core.memoryView, context.memory.read())
+        var status = MemoryStatus(driver.core.memoryView, context.memory.watch.read())
         status.containment = containment.mode.summary
         return status
     }

@@ -105,7 +105,7 @@ final class Program {
         let performer = EffectPerformer(
             context: context, launcher: launcher, answers: answers, observers: observers, sleep: bus)
         driver.connect(performer: performer, observers: observers)
-        context.accessories.show = { [unowned self] app, run, isOpen in
+        context.background.accessories.show = { [unowned self] app, run, isOpen in
             self.bus.modeReports.show(isOpen ? .accessory : [], of: app, run, by: .accessories)
         }
         context.wakes.devices.wakes.wake = { [unowned self] app in wake(app, .accessory, "for a device") }

@@ -48,7 +48,7 @@ extension RunController {
 
     /// Without a watch nothing is known of its use, and it is not killed for it.
     func watchGPU(_ begins: Bool) {
-        gpuWatch = begins ? GPUWatch(self, loop: context.loop, proc: context.gpuDescriptors) : nil
+        gpuWatch = begins ? GPUWatch(self, loop: context.loop, proc: context.background.gpuDescriptors) : nil
     }
 
     private var listenerSearch: ListenerSearch {

@@ -60,8 +60,8 @@ final class RunLauncher {
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         let files = try step(Stage.environment) { try environmentFiles(manifest) }
         try prepareDirectories(manifest, user)
-        let inbox = Inbox(of: app, in: context.inboxes, owner: user?.owner)
-        try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
+        let inbox = Inbox(of: app, in: context.storage.inboxes, owner: user?.owner)
+        try step(Stage.runtimeDirectory) { try context.storage.inboxes.create(inbox) }
         let enclosure = try step(Stage.cgroup) {
             try context.containment.create(app: app.name, run: id.number)
         }
@@ -92,7 +92,7 @@ final class RunLauncher {
         let entries = environment.entries(folders: context.folders)
         var request = makeRequest(manifest, manifest.command(entries), user, entries, enclosure)
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
-        request.passedDescriptors = sockets + context.stored.passed(to: app)
+        request.passedDescriptors = sockets + context.storage.stored.passed(to: app)
         setOutput(of: &request, manifest, id, launch.reason, user?.owner)
         request.programDigest = try step(Stage.digest) { try digest(manifest) }
         do {
@@ -150,7 +150,7 @@ final class RunLauncher {
     /// The path of the app's last receipt. Without it the app is launched nevertheless.
     private func lastReceipt(of app: AppID) -> String? {
         do {
-            return try context.receipts.writeLastReceipt(for: app)
+            return try context.storage.receipts.writeLastReceipt(for: app)
         } catch {
             context.journal.logWarning("\(error)", app: app)
             return nil

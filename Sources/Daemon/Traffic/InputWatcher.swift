@@ -151,8 +151,8 @@ final class RunInput {
         self.watch = watch
         self.run = run
         self.attempt = attempt
-        watcher = run.context.inputs
-        let (id, work, describer) = (run.id, run.context.work, watcher.describer)
+        watcher = run.context.background.inputs
+        let (id, work, describer) = (run.id, run.context.background.work, watcher.describer)
         watch.describe = { inode in work.socket(inode, of: id).flatMap { describer.describe(inode, $0) } }
         watch.ignoredTimers = work.ticks(of: id)
         watch.knownSocket = { work.socket($0, of: id) }
