@@ -25,7 +25,7 @@ struct GPUWatchTests {
         init() throws {
             loop = try EventLoop()
             context = try DaemonContext.bare(in: root, loop, list)
-            context.gpuDescriptors = ProcFS(root: root + "/proc")
+            context.background.gpuDescriptors = ProcFS(root: root + "/proc")
             try handle(.configured(ManagerPolicy()))
             try handle(.started)
         }

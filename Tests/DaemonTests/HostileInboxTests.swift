@@ -200,8 +200,8 @@ struct StorageRetryTests {
             let receipt = Receipt(
                 id: 1, app: mail, run: RunID(1), pid: 7, state: .active, namespace: .exit, code: 0,
                 explanation: "Exited with status 0.", exit: .exited(0), wall: .seconds(1), cpu: .zero, memory: 1)
-            #expect(throws: Problem.self) { try context.receipts.write(receipt) }
-            context.pendingReceipts.update()
+            #expect(throws: Problem.self) { try context.storage.receipts.write(receipt) }
+            context.storage.pendingReceipts.update()
             #expect(context.logbook.recordNames == ["receipt/1"])
             // The next daemon knows it.
             let records = try #require(try Logbook.read(at: root + "/logbook")).records
@@ -209,8 +209,8 @@ struct StorageRetryTests {
             next.adoptPending(PendingReceipts.lines(in: records))
             #expect(next.last(of: mail)?.id == 1 && next.nextID == 2 && next.pending.count == 1)
             try removeFile(at: path, folder: true)
-            while !context.retries.isEmpty { try loop.runOnce(timeout: .seconds(60)) }
-            #expect(context.logbook.recordNames.isEmpty && context.receipts.pending.isEmpty)
+            while !context.storage.retries.isEmpty { try loop.runOnce(timeout: .seconds(60)) }
+            #expect(context.logbook.recordNames.isEmpty && context.storage.receipts.pending.isEmpty)
             let last = try ReceiptStore(folders: context.folders, clock: WallClock())
             #expect(try last.read(limit: 10).map(\.id) == [1])
             // One that is on disk is not written twice.
@@ -227,14 +227,14 @@ struct StorageRetryTests {
             let loop = try EventLoop()
             let context = try DaemonContext.bare(in: root, loop, EventList())
             try createDirectories(at: context.folders.inboxes)
-            let inbox = Inbox(of: try #require(AppID("mail")), in: context.inboxes, owner: nil)
-            try context.inboxes.create(inbox)
+            let inbox = Inbox(of: try #require(AppID("mail")), in: context.storage.inboxes, owner: nil)
+            try context.storage.inboxes.create(inbox)
             for number in 0..<640 { try replaceFile(at: "\(inbox.path)/\(number)", with: []) }
             let before = loop.work.pieces
-            try context.inboxes.empty(inbox)
+            try context.storage.inboxes.empty(inbox)
             // The first 64 were removed at once.
             #expect(!loop.work.isEmpty && loop.work.pieces == before)
-            try context.inboxes.create(inbox)
+            try context.storage.inboxes.create(inbox)
             #expect(entries(of: inbox.path).isEmpty)
             while !loop.work.isEmpty { try loop.runOnce(timeout: .zero) }
             #expect(loop.work.pieces - before >= (640 - 64) / 64)

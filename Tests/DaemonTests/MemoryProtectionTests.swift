@@ -34,19 +34,19 @@ struct MemoryProtectionTests {
         context.runs.insert(run)
         func low() -> String { TestDaemon.text(of: group + "/memory.low") }
 
-        context.protection.insert(id)
+        context.memory.protection.insert(id)
         #expect(low() == "10485760")
         // It grows; the next measurement of memory finds it.
         try writeControlFile(group + "/memory.stat", "anon 20971520\n")
-        context.protection.refresh()
+        context.memory.protection.refresh()
         #expect(low() == "20971520")
         // A little less is not worth a write.
         try writeControlFile(group + "/memory.stat", "anon 20000000\n")
-        context.protection.refresh()
+        context.memory.protection.refresh()
         #expect(low() == "20971520")
-        context.protection.remove(id)
+        context.memory.protection.remove(id)
         #expect(low() == "00971520")  // "0", in a file that is not the kernel's.
-        context.protection.insert(id)
+        context.memory.protection.insert(id)
         context.runs.remove(run)
     }
 }

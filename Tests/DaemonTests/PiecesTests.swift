@@ -31,9 +31,9 @@ struct PiecesTests {
             }
             defer { for process in processes { _ = try? process.signal(SIGKILL) } }
             let before = try ProcFS().pids().count
-            context.sampler.measure()
+            context.memory.sampler.measure()
             // One measurement at a time.
-            context.sampler.measure()
+            context.memory.sampler.measure()
             #expect(list.events.isEmpty)
             while !loop.work.isEmpty { try loop.runOnce(timeout: .zero) }
             let readings: [MemoryReading] = list.events.compactMap {
@@ -59,7 +59,7 @@ struct PiecesTests {
             let context = try DaemonContext.bare(in: root, loop, list)
             let first = try context.makeRun(RunID(1), of: "photos")
             _ = try context.makeRun(RunID(2), of: "mail")
-            context.sampler.measure()
+            context.memory.sampler.measure()
             first.remove()
             while !loop.work.isEmpty { try loop.runOnce(timeout: .zero) }
             guard case .memoryMeasured(let reading)? = list.events.last else {

@@ -110,7 +110,7 @@ struct WorkMeterTests {
     func rests() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 1)
-            let (run, work) = (stage.runs[0], stage.context.work)
+            let (run, work) = (stage.runs[0], stage.context.background.work)
             try stage.freeze(run)
             let pid = try #require(run.mainPID)
             let wait = Wait(call: 270, arguments: [0, 0, 0, 0, 1 << 20, 0], due: stage.loop.now())
@@ -153,7 +153,9 @@ struct WorkMeterTests {
         try inOwnProcess {
             let unbound = SharedDescriptor(Descriptor(adopting: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)))
             let stage = try WorkStage(runs: 2, input: unbound)
-            let meter = WorkMeter(stage.context, tables: SocketTables(isSerialized: true))
+            let meter = WorkMeter(
+                loop: stage.loop, runs: stage.context.runs, containment: stage.context.containment,
+                tables: SocketTables(isSerialized: true))
             for run in stage.runs { meter.measure(run, .full) }
             try stage.turn { $0.count == 2 }
             #expect(Set(stage.measured) == [RunID(1), RunID(2)])

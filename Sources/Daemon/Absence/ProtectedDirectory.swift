@@ -33,7 +33,10 @@ final class ProtectedDirectory {
         }
     }
 
-    private let context: DaemonContext
+    private let loop: EventLoop
+    private let runs: RunTable
+    private let containment: Containment
+    private let journal: Journal
     private let driver: CoreDriver
     private var directory: String?
     private var command: [String] = []
@@ -49,9 +52,8 @@ final class ProtectedDirectory {
     /// The machine waits to sleep.
     private var sleep: (() -> Void)?
 
-    init(context: DaemonContext, driver: CoreDriver) {
-        self.context = context
-        self.driver = driver
+    init(loop: EventLoop, runs: RunTable, containment: Containment, journal: Journal, driver: CoreDriver) {
+        (self.loop, self.runs, self.containment, self.journal, self.driver) = (loop, runs, containment, journal, driver)
     }
 
     /// The configuration was read.
@@ -118,19 +120,19 @@ final class ProtectedDirectory {
         guard let directory else { return }
         do {
             if timer == nil {
-                timer = try context.loop.makeTimer(kind: .machineTimer) { [weak self] _ in self?.elapsed() }
+                timer = try loop.makeTimer(kind: .machineTimer) { [weak self] _ in self?.elapsed() }
             }
             let output = SharedDescriptor(try MemoryFile.empty(DirectoryKey.program))
             var request = DirectoryKey.request(verb, directory, command)
             request.standardOutput = output
             let helper = Helper(verb, try startProcess(request), output)
             self.helper = helper
-            context.runs.insertHook(helper.process.pid)
-            helper.source = try context.loop.addDescriptor(
+            runs.insertHook(helper.process.pid)
+            helper.source = try loop.addDescriptor(
                 helper.process.descriptor, events: .readable, kind: .processEnd
             ) { [weak self] _ in TurnResult(self?.ended() ?? true) }
-            timer?.arm(at: context.loop.now() + Self.timeout)
-            context.journal.log(.debug, "ProtectedDirectory=: \(directory): \(verb.rawValue) begins")
+            timer?.arm(at: loop.now() + Self.timeout)
+            journal.log(.debug, "ProtectedDirectory=: \(directory): \(verb.rawValue) begins")
         } catch {
             finish("\(error)", isSuccess: false, verb)
         }
@@ -162,8 +164,8 @@ final class ProtectedDirectory {
     private func finish(_ output: String, isSuccess: Bool, _ verb: DirectoryKey.Verb) {
         timer?.arm(at: nil)
         if let helper {
-            context.runs.removeHook(helper.process.pid)
-            context.runs.reapOrphans()
+            runs.removeHook(helper.process.pid)
+            runs.reapOrphans()
         }
         helper = nil
         let lines = output.split(separator: "\n").map { String($0).printable(upTo: 200) }
@@ -175,13 +177,13 @@ final class ProtectedDirectory {
         }
         if !isSuccess {
             let what = ["check": "be protected", "lock": "be locked", "unlock": "be unlocked"][verb.rawValue] ?? ""
-            context.journal.logWarning(
+            journal.logWarning(
                 "ProtectedDirectory=: \(name) cannot \(what): \(lines.first ?? "the process has crashed")")
         } else if verb != .check, lines.isEmpty {
-            context.journal.log(.info, "ProtectedDirectory=: \(name) \(verb.rawValue)ed")
+            journal.log(.info, "ProtectedDirectory=: \(name) \(verb.rawValue)ed")
         } else if verb == .lock {
             let open = lines.compactMap(busy).joined(separator: ", ")
-            context.journal.logWarning(
+            journal.logWarning(
                 "ProtectedDirectory=: files in \(name) are still open, and can be read while the screen is locked"
                     + (open.isEmpty ? "" : ": \(open)"))
         }
@@ -198,7 +200,7 @@ final class ProtectedDirectory {
     private func busy(_ line: String) -> String? {
         let words = line.split(separator: " ", maxSplits: 2)
         guard words.count == 3, let pid = Int32(words[1]) else { return nil }
-        guard case .app(let app)? = try? context.containment.owner(of: pid) else { return "\(words[2]) (pid \(pid))" }
+        guard case .app(let app)? = try? containment.owner(of: pid) else { return "\(words[2]) (pid \(pid))" }
         return "\(words[2]) (pid \(pid), app \(app))"
     }
 }

@@ -10,24 +10,29 @@ import Systemd
 final class Accessories {
     private static let interval = Duration.seconds(5)
 
-    private unowned let context: DaemonContext
+    private let loop: EventLoop
+    private let runs: RunTable
+    private let library: ManifestLibrary
+    private unowned let events: any EventSink
     /// Shows the core whether a run has one open.
     var show: (AppID, RunID, Bool) -> Void = { _, _, _ in }
     /// The runs that had one open at the last look.
     private var open: [RunID: AppID] = [:]
     private var timer: Systemd.Timer?
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(loop: EventLoop, runs: RunTable, library: ManifestLibrary, events: any EventSink) {
+        (self.loop, self.runs, self.library, self.events) = (loop, runs, library, events)
+    }
 
     func areDeclared(by run: RunController) -> Bool {
-        (context.manifests[run.app]?.value ?? run.manifest).policy.backgroundModes.contains(.accessory)
+        (library.manifests[run.app]?.value ?? run.manifest).policy.backgroundModes.contains(.accessory)
     }
 
     /// All apps are recovered.
     /// - Parameter apps: those of which the core knows modes that sources show.
     func started(_ apps: [AppID]) {
         for app in apps {
-            guard let run = context.runs[app], context.events.view(of: app)?.shownModes.contains(.accessory) ?? false
+            guard let run = runs[app], events.view(of: app)?.shownModes.contains(.accessory) ?? false
             else { continue }
             found(run)
         }
@@ -35,7 +40,7 @@ final class Accessories {
 
     /// Looks at an app that has entered the background, before it would be suspended.
     func enteredBackground(_ app: AppID) {
-        guard let run = context.runs[app], areDeclared(by: run) else { return }
+        guard let run = runs[app], areDeclared(by: run) else { return }
         search(run)
     }
 
@@ -47,10 +52,10 @@ final class Accessories {
     }
 
     private func arm() {
-        if timer == nil { timer = try? context.loop.makeTimer(kind: .timer) { [weak self] _ in self?.lookAtAll() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: .timer) { [weak self] _ in self?.lookAtAll() } }
         // Without a timer it would be awake for ever.
         guard let timer else { return open.keys.sorted().forEach(end) }
-        timer.arm(at: context.loop.now() + Self.interval)
+        timer.arm(at: loop.now() + Self.interval)
     }
 
     private func lookAtAll() {
@@ -60,8 +65,8 @@ final class Accessories {
 
     private func look(_ id: RunID) {
         // In the foreground it needs no reason to be awake. It is looked at again when it enters the background.
-        guard let run = context.runs[id], areDeclared(by: run),
-            context.events.view(of: run.app)?.state == .background
+        guard let run = runs[id], areDeclared(by: run),
+            events.view(of: run.app)?.state == .background
         else { return end(id) }
         search(run)
     }
@@ -69,10 +74,10 @@ final class Accessories {
     private func search(_ run: RunController) {
         let id = run.id
         guard let search = try? run.enclosure.accessorySearch() else { return end(id) }
-        context.loop.work.add { [weak self] in
+        loop.work.add { [weak self] in
             if (try? search.advance()) ?? false { return true }
             guard let self else { return false }
-            if search.isFound, let run = self.context.runs[id] { self.found(run) } else { self.end(id) }
+            if search.isFound, let run = self.runs[id] { self.found(run) } else { self.end(id) }
             return false
         }
     }

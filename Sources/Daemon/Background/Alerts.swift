@@ -19,18 +19,20 @@ final class Alerts {
 
     private let driver: CoreDriver
     private let answers: AnswerTable
-    private let context: DaemonContext
+    private let library: ManifestLibrary
+    private let runs: RunTable
     /// Those that have reported an alert, until they disconnect.
     private var clients: [BusClient: Client] = [:]
 
-    init(driver: CoreDriver, answers: AnswerTable, context: DaemonContext) {
+    init(driver: CoreDriver, answers: AnswerTable, library: ManifestLibrary, runs: RunTable) {
         self.driver = driver
         self.answers = answers
-        self.context = context
+        self.library = library
+        self.runs = runs
     }
 
     /// Whether alerts are to be reported.
-    var areWanted: Bool { context.library.configuration.interruptions.contains(.notifications) }
+    var areWanted: Bool { library.configuration.interruptions.contains(.notifications) }
 
     /// The configuration was read.
     func configure() {
@@ -72,7 +74,7 @@ final class Alerts {
     private func begin(_ client: BusClient, _ user: UInt32) {
         guard let known = clients[client], known.interruptions == nil else { return }
         let apps = driver.core.foregroundApps.filter {
-            driver.core.state(of: $0) == .active && (user == 0 || context.user(of: $0) == user)
+            driver.core.state(of: $0) == .active && (user == 0 || runs.user(of: $0) == user)
         }
         let requests = apps.map { ($0, answers.expect { _ in }) }
         clients[client]?.interruptions = requests.map(\.1)

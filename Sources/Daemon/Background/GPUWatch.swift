@@ -16,10 +16,10 @@ final class GPUWatch {
     /// What it had used at the last look.
     private var before: GPUUse?
 
-    init(_ run: RunController, _ context: DaemonContext) {
+    init(_ run: RunController, loop: EventLoop, proc: ProcFS) {
         self.run = run
-        loop = context.loop
-        proc = context.gpuDescriptors
+        self.loop = loop
+        self.proc = proc
         run.attempt { timer = try loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.look() } }
         // What it has sent to a GPU before may still be under way.
         arm()

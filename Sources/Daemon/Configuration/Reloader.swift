@@ -76,7 +76,7 @@ final class Reloader {
                 context.instances.register(manifest.value)
             } completion: { [self] in
                 service.onDisabledChange?(changes.disabled)
-                context.memory.watch(context.library.configuration)
+                context.memory.watch.watch(context.library.configuration)
                 service.onConfiguration?(context.library.configuration)
                 // `systemctl status` shows it. An unreachable service manager is not an error here.
                 _ = try? ServiceManager.notify(.status(service.summary))

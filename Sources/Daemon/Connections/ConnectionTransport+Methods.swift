@@ -66,8 +66,8 @@ extension ConnectionTransport {
             ("serial", .uint64(position)), ("daemonVersion", .string(ControlNames.version)),
         ]
         if let url = launch.url { all.append(("launchUrl", .string(url))) }
-        if let receipt = context.receipts.last(of: run.app) { all.append(("lastReceipt", receipt.variant)) }
-        if let summary = context.summaries.last(of: run.app) { all.append(("stateSummary", .string(summary))) }
+        if let receipt = context.storage.receipts.last(of: run.app) { all.append(("lastReceipt", receipt.variant)) }
+        if let summary = context.storage.summaries.last(of: run.app) { all.append(("stateSummary", .string(summary))) }
         return .dictionary(all)
     }
 
@@ -331,7 +331,7 @@ extension ConnectionTransport {
                 "the summary has \(text.utf8.count) bytes; the limit is \(SummaryStore.maximumBytes)")
         }
         do {
-            try context.summaries.set(text, of: run.app)
+            try context.storage.summaries.set(text, of: run.app)
         } catch {
             throw refuse(.failed, call, "it cannot be kept: \(error)")
         }
@@ -387,7 +387,7 @@ extension ConnectionTransport {
         }
         let addition: StoredDescriptors.Addition
         do {
-            addition = context.stored.add(
+            addition = context.storage.stored.add(
                 try shared.descriptor.duplicate(), name, type, of: run.app, closer: run.socket.closer)
         } catch {
             throw refuse(.failed, call, "\(error)")
@@ -403,7 +403,7 @@ extension ConnectionTransport {
     }
 
     func getState(_ call: MethodCall, _ name: String = StoredDescriptors.state) throws(BusError) {
-        guard let state = context.stored.copy(of: name, run.app) else {
+        guard let state = context.storage.stored.copy(of: name, run.app) else {
             throw ControlNames.Failure.notFound.error(
                 name == StoredDescriptors.state
                     ? "The app has no restoration state." : "The scene has no restoration state.")

@@ -72,7 +72,7 @@ extension ConnectionTransport {
     func begin(_ launch: Launch) throws {
         let launch = LaunchRecord(launch, at: loop.now())
         context.logbook.persist(launch.savedBytes, as: ConnectionRecords.launch(run.id))
-        run.attempt { try context.summaries.launched(run.app) }
+        run.attempt { try context.storage.summaries.launched(run.app) }
         try listen()
     }
 

@@ -101,7 +101,7 @@ struct SelfInterface {
                 "SaveSceneSnapshot", in: "ssh", ["scene", "type", "snapshot"], takesDescriptors: true
             ) { (own, call) throws(BusError) in try own.saveSceneSnapshot(call) },
             method("DropState") { (own, call) throws(BusError) in
-                own.context.stored.remove(StoredDescriptors.state, of: own.run.app)
+                own.context.storage.stored.remove(StoredDescriptors.state, of: own.run.app)
                 call.reply()
             },
         ]

@@ -154,11 +154,11 @@ final class Announcer {
         let now = [
             Property(name: "AccountUsers", value: bus.service.accountUsers),
             Property(name: "AlertsWanted", value: .bool(bus.alerts.areWanted)),
-            Property(name: "LocationApps", value: bus.service.context.locationWakes.property),
+            Property(name: "LocationApps", value: bus.service.context.wakes.locations.property),
             Property(name: "MemoryLevel", value: .string(bus.driver.core.memory.level.name)),
             Property(name: "MetricsListen", value: .string(bus.service.metricsListen)),
             Property(name: "Orientation", value: .string(bus.service.orientation)),
-            Property(name: "PushApps", value: bus.service.context.pushEndpoints.property),
+            Property(name: "PushApps", value: bus.service.context.wakes.pushEndpoints.property),
             Property(name: "SettingsUsers", value: bus.service.settingsUsers),
         ]
         let changed = now.filter { !manager.contains($0) }
@@ -277,14 +277,14 @@ extension ControlService {
     }
 
     /// The users whose settings are to be reported (`ReportSettings`).
-    var settingsUsers: Variant { .array("u", context.systemEvents.desktop.users.map { .uint32($0) }) }
+    var settingsUsers: Variant { .array("u", context.wakes.systemEvents.desktop.users.map { .uint32($0) }) }
 
     /// The users whose online accounts are to be reported (`ReportAccounts`).
-    var accountUsers: Variant { .array("u", context.systemEvents.accounts.users.map { .uint32($0) }) }
+    var accountUsers: Variant { .array("u", context.wakes.systemEvents.accounts.users.map { .uint32($0) }) }
 
     private func snapshotTime(of id: AppID, _ view: AppView) -> UInt64 {
         if context.manifests[id]?.value.policy.hidesSnapshot ?? false { return 0 }
-        return context.stored.snapshotFacts(of: id, sceneForSnapshot(of: id, view))?.time.microseconds ?? 0
+        return context.storage.stored.snapshotFacts(of: id, sceneForSnapshot(of: id, view))?.time.microseconds ?? 0
     }
 
     /// The properties of `App1`, in the order of introspection.
@@ -314,7 +314,7 @@ extension ControlService {
     /// Reads the memory of an app as `memory(of:in:)` does. Its parts are unknown for an app that was suspended by an
     /// earlier daemon.
     func setMemory(_ status: inout AppStatus, _ view: AppView, in scan: ProcessScan?) {
-        let stored = context.stored.bytes(of: view.id)
+        let stored = context.storage.stored.bytes(of: view.id)
         if stored > 0 { status.storedBytes = stored }
         guard let run = view.run.flatMap({ context.runs[$0] }) else { return }
         let measured = run.isFrozen ? run.frozenFootprint : run.measureMemory(in: scan)?.footprint

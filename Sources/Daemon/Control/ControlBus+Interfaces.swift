@@ -45,10 +45,10 @@ extension ControlBus {
             BusProperty("SettingsUsers", "au", .announced) { [unowned self] _ in self.service.settingsUsers },
             BusProperty("AccountUsers", "au", .announced) { [unowned self] _ in self.service.accountUsers },
             BusProperty("LocationApps", "a(sssu)", .announced) { [unowned self] _ in
-                self.service.context.locationWakes.property
+                self.service.context.wakes.locations.property
             },
             BusProperty("PushApps", "a(sss)", .announced) { [unowned self] _ in
-                self.service.context.pushEndpoints.property
+                self.service.context.wakes.pushEndpoints.property
             },
             BusProperty("FileProblems", "as", .silent) { [unowned self] _ in
                 .array("s", self.service.library.fileProblems.map(Variant.string))
@@ -126,13 +126,13 @@ extension ControlBus {
             },
             // It concerns the apps of the caller's user only.
             BusMethod("ReportSettings", in: "s", arguments: ["digest"], access: .anyone) { [unowned self] call in
-                self.service.whenStarted(call) { self.service.context.systemEvents.desktop.report(call) }
+                self.service.whenStarted(call) { self.service.context.wakes.systemEvents.desktop.report(call) }
             },
             BusMethod("ReportAccounts", in: "s", arguments: ["digest"], access: .anyone) { [unowned self] call in
-                self.service.whenStarted(call) { self.service.context.systemEvents.accounts.report(call) }
+                self.service.whenStarted(call) { self.service.context.wakes.systemEvents.accounts.report(call) }
             },
             BusMethod("ReportLocation", in: "s", arguments: ["app"], access: .anyone) { [unowned self] call in
-                self.service.whenStarted(call) { self.service.context.locationWakes.report(call) }
+                self.service.whenStarted(call) { self.service.context.wakes.locations.report(call) }
             },
             BusMethod(
                 "ReportPush", in: "say", out: "a{sv}", arguments: ["app", "message"], results: ["result"],
@@ -142,7 +142,7 @@ extension ControlBus {
             },
             BusMethod("ReportPushEndpoint", in: "ss", arguments: ["app", "endpoint"], access: .anyone) {
                 [unowned self] call in
-                self.service.whenStarted(call) { self.service.context.pushEndpoints.report(call) }
+                self.service.whenStarted(call) { self.service.context.wakes.pushEndpoints.report(call) }
             },
             BusMethod("ReportAlert", in: "b", arguments: ["shown"], access: .anyone) { [unowned self] call in
                 self.service.whenStarted(call) { self.alerts.report(call) }
@@ -233,7 +233,7 @@ extension ControlBus {
 
     /// Only root and the user of the app are given the address at which it can be sent pushes: each program that has it can send some.
     private func reply(_ call: MethodCall, _ status: AppStatus) {
-        let endpoints = service.context.pushEndpoints
+        let endpoints = service.context.wakes.pushEndpoints
         guard let id = AppID(status.id), let endpoint = endpoints[id] else { return call.reply([status.variant]) }
         call.identify { result in
             var status = status
@@ -300,7 +300,7 @@ extension ControlBus {
         guard case .bytes(let message) = call.arguments[1], (1...most).contains(message.count) else {
             return invalid(call, "Invalid message; expected 1 to \(most) bytes.")
         }
-        service.context.pushEndpoints.apps.find(call) { [weak self] app in
+        service.context.wakes.pushEndpoints.apps.find(call) { [weak self] app in
             self?.request(call, app.name, .push(payload: PushEndpoints.payload(message)))
         }
     }

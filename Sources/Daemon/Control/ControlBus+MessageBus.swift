@@ -39,7 +39,7 @@ extension ControlBus {
             loop: service.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
             inhibitor: inhibitor, events: driver, inhibitors: inhibitors, directory: protectedDirectory)
         self.logind = logind
-        let systemEvents = service.context.systemEvents
+        let systemEvents = service.context.wakes.systemEvents
         systemBus.onUp = { [weak logind, weak systemEvents, weak calls, weak locations] in
             logind?.busIsUp($0)
             systemEvents?.busIsUp($0)
@@ -58,7 +58,7 @@ extension ControlBus {
 
     private func systemBusIsDown() {
         logind?.busIsDown()
-        service.context.systemEvents.busIsDown()
+        service.context.wakes.systemEvents.busIsDown()
         calls.busIsDown()
         locations.busIsDown()
     }

@@ -47,7 +47,7 @@ extension ControlService {
     /// The scene whose snapshot stands for that of the app: the window that was activated last, of those with one. `nil`: the app has a
     /// snapshot itself, or no scene has.
     func sceneForSnapshot(of id: AppID, _ view: AppView?) -> SceneID? {
-        let stored = context.stored
+        let stored = context.storage.stored
         guard stored.snapshotFacts(of: id) == nil else { return nil }
         let windows = view?.ownScenes.filter { $0.role == .window }.map(\.id) ?? []
         return (windows.isEmpty ? [.main] : windows).last { stored.snapshotFacts(of: id, $0) != nil }
@@ -58,7 +58,7 @@ extension ControlService {
         let isHidden = context.manifests[id]?.value.policy.hidesSnapshot ?? false
         let mainAlone = view.ownScenes.isEmpty ? view.mainScene : nil
         return (view.ownScenes + (mainAlone.map { [$0] } ?? [])).compactMap { scene in
-            let time = isHidden ? nil : context.stored.snapshotFacts(of: id, scene.id)?.time
+            let time = isHidden ? nil : context.storage.stored.snapshotFacts(of: id, scene.id)?.time
             if time == nil, scene.id == mainAlone?.id { return nil }
             // Scenes of an app that is terminating are not notified any more.
             let state = view.state.sceneState.map { min($0, scene.state) }

@@ -60,7 +60,7 @@ extension ControlBus {
         }
         do {
             let scene = scene ?? service.sceneForSnapshot(of: id, service.view(of: id))
-            guard let snapshot = try service.context.stored.snapshot(of: id, scene) else {
+            guard let snapshot = try service.context.storage.stored.snapshot(of: id, scene) else {
                 return fail(call, .noSnapshot, "it has none")
             }
             // Up to 8 MiB are copied.
@@ -125,7 +125,7 @@ extension ControlBus {
         _ shared: SharedDescriptor, _ type: String, of id: AppID, _ scene: SceneID?, _ call: MethodCall
     ) {
         do {
-            let stored = service.context.stored
+            let stored = service.context.storage.stored
             switch stored.add(
                 try shared.descriptor.duplicate(),
                 scene.map(StoredDescriptors.snapshot(of:)) ?? StoredDescriptors.snapshot, type, of: id,

@@ -19,8 +19,11 @@ final class ControlBus {
     var logind: Logind?
     private(set) lazy var locations = LocationClaims(loop: service.loop, events: driver)
     private(set) lazy var calls = Calls(driver: driver, answers: answers, modes: modeReports)
-    private(set) lazy var protectedDirectory = ProtectedDirectory(context: service.context, driver: driver)
-    private(set) lazy var alerts = Alerts(driver: driver, answers: answers, context: service.context)
+    private(set) lazy var protectedDirectory = ProtectedDirectory(
+        loop: service.loop, runs: service.context.runs, containment: service.containment,
+        journal: service.context.journal, driver: driver)
+    private(set) lazy var alerts = Alerts(
+        driver: driver, answers: answers, library: service.library, runs: service.context.runs)
     private let answers: AnswerTable
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
@@ -42,7 +45,7 @@ final class ControlBus {
             self?.alerts.configure()
             self?.protectedDirectory.configure($0)
         }
-        service.context.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
+        service.context.storage.stored.onSnapshotChange = { [weak self] in self?.announcer.record([$0]) }
     }
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
@@ -200,7 +203,7 @@ final class ControlBus {
             calls.observe(app)
             locations.changed(app)
             protectedDirectory.changed()
-            if state == .background { service.context.accessories.enteredBackground(app) }
+            if state == .background { service.context.background.accessories.enteredBackground(app) }
         case .modeBegan(let app, .location): locations.modeBegan(app)
         case .modeEnded(let app, .location): locations.changed(app)
         default: break

@@ -37,15 +37,15 @@ final class ControlService {
         start = (clock.now().microseconds, UInt64(EventLoop.now() / .microseconds(1)))
         self.driver = driver
         self.context = context
-        receipts = context.receipts
+        receipts = context.storage.receipts
         library = context.library
         containment = context.containment
         self.daemon = daemon
         library.isRunning = { [unowned driver] id in
             driver.core.state(of: id).map { $0 != .notRunning } ?? false
         }
-        context.sockets.hasRun = { [unowned driver] in driver.core.run(of: $0) != nil }
-        context.sockets.onChange = { [weak self] in self?.registerAgain($0) }
+        context.wakes.sockets.hasRun = { [unowned driver] in driver.core.run(of: $0) != nil }
+        context.wakes.sockets.onChange = { [weak self] in self?.registerAgain($0) }
     }
 
     // MARK: The start
@@ -106,10 +106,10 @@ final class ControlService {
         status.files = library.files[id]?.paths(of: id, in: context.folders) ?? []
         if library.needsReload(id) { status.needsReload = true }
         status.outputFile = outputFile(of: id)
-        status.sockets = context.sockets.status(of: id).map(SocketStatus.init)
+        status.sockets = context.wakes.sockets.status(of: id).map(SocketStatus.init)
         // What it says is to be true: another process may have continued a suspended app.
         if let run = driver.core.run(of: id) { context.runs[run]?.checkFrozen(in: scan) }
-        status.timers = context.timers.status(of: id)
+        status.timers = context.wakes.timers.status(of: id)
         guard let view = view(of: id) else { return status.error == nil ? nil : status }
         status.state = view.state.rawValue
         status.pid = view.pid
@@ -150,13 +150,13 @@ final class ControlService {
 
     /// Of a run that has one; otherwise as the manifest says.
     private func outputFile(of id: AppID) -> String? {
-        if let run = driver.core.run(of: id), context.output.start(of: run) != nil {
-            return context.output.path(of: id)
+        if let run = driver.core.run(of: id), context.storage.output.start(of: run) != nil {
+            return context.storage.output.path(of: id)
         }
         guard let manifest = context.manifests[id]?.value else { return nil }
         func file(_ target: OutputTarget) -> String? {
             switch target {
-            case .journal: context.output.isInJournal ? nil : context.output.path(of: id)
+            case .journal: context.storage.output.isInJournal ? nil : context.storage.output.path(of: id)
             case .inherit, .null: nil
             case .file(let path), .append(let path): path
             }
@@ -198,7 +198,7 @@ final class ControlService {
     }
 
     func memoryStatus() -> MemoryStatus {
-        var status = MemoryStatus(driver.core.memoryView, context.memory.read())
+        var status = MemoryStatus(driver.core.memoryView, context.memory.watch.read())
         status.containment = containment.mode.summary
         return status
     }
@@ -277,12 +277,7 @@ final class ControlService {
 
     /// The manifest of an app was removed, or has an error now.
     func remove(_ id: AppID) {
-        context.sockets.remove(id)
-        context.timers.remove(id)
-        context.systemEvents.remove(id)
-        context.deviceWakes.remove(id)
-        context.locationWakes.remove(id)
-        context.pushEndpoints.remove(id)
+        context.wakes.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }

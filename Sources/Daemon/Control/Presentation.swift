@@ -35,7 +35,7 @@ extension SceneStatus {
 
 extension ControlService {
     /// How the device is held, if an app is notified of it; otherwise empty.
-    var orientation: String { context.systemEvents.orientation ?? "" }
+    var orientation: String { context.wakes.systemEvents.orientation ?? "" }
 
     func presentation(of id: AppID, _ state: SceneState?) -> Presentation {
         Presentation(state, orientation: orientation, notices: context.manifests[id]?.value.notices ?? .banner)

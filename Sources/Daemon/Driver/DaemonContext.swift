@@ -1,4 +1,3 @@
-import Glibc
 import LifecycleCore
 import Linux
 import Manifest
@@ -6,56 +5,27 @@ import Posix
 import Systemd
 
 /// The parts of the daemon that run controllers, effects and the control service share. Built once, when the daemon
-/// starts.
+/// starts. A part takes the members that it uses; runs, and what serves all topics, take this object.
 final class DaemonContext {
     let loop: EventLoop
     let folders: Folders
     let containment: Containment
     let journal: Journal
-    let receipts: ReceiptStore
-    let launches: LaunchStore
     let logbook: Logbook
     let library: ManifestLibrary
-    let memory: MemoryWatch
     let store: DescriptorStore
-    let stored: StoredDescriptors
-    let users: UserCache
-    let groups: GroupRemover
-    let notifySockets: NotifySockets
-    let inboxes: InboxFolders
-    let retries: StorageRetry
-    let pendingReceipts: PendingReceipts
-    let releaser: MemoryReleaser
     let runs = RunTable()
-    let steps = StepTimes()
-    let ends: MainProcessEnds
-    private(set) lazy var instances = Instances(self)
+    let users: UserCache
+    let storage: AppStorage
+    let wakes: WakeSources
+    let memory: AppMemory
+    var background: BackgroundParts
+    let instances: Instances
     let connections = AppConnections()
-    let summaries: SummaryStore
-    let output: OutputFiles
-    private(set) lazy var sampler = MemorySampler(self)
-    private(set) lazy var protection = MemoryProtection(self)
-    let kernelKills = KernelKills()
-    let autogroups: AutogroupQueue
-    let secondSettings: SecondSettings
-    private(set) lazy var footprints = FootprintMeter(self)
-    private(set) lazy var reclaimer = MemoryReclaimer(self)
-    private(set) lazy var work = WorkMeter(self)
-    private(set) lazy var accessories = Accessories(self)
-    private(set) lazy var signalTimers = SignalTimerPoll(self)
-    private(set) lazy var inputs = InputWatcher(loop: loop, budget: budget)
-    /// Descriptors for watches and held sockets.
-    let budget = DescriptorBudget()
-    let sockets: HeldSockets
-    let timers: Timers
-    let systemEvents: SystemEvents
-    let deviceWakes: DeviceWakes
-    let locationWakes: LocationWakes
-    let pushEndpoints = PushEndpoints()
-    /// Where the open GPUs of processes are described; elsewhere in a test: not each machine has a GPU.
-    var gpuDescriptors = ProcFS()
-    /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
-    var nextSearchForWaiters = Duration.zero
+    let notifySockets: NotifySockets
+    let groups: GroupRemover
+    let ends: MainProcessEnds
+    let steps = StepTimes()
     /// `nil`: not made yet.
     weak var launcher: RunLauncher?
     /// `nil`: not made yet.
@@ -72,48 +42,52 @@ final class DaemonContext {
         self.folders = folders
         self.containment = containment
         self.journal = journal
-        self.receipts = receipts
-        self.launches = launches
         self.logbook = logbook
         self.library = library
         self.store = store
         self.events = events
-        memory = MemoryWatch(loop: loop, journal: journal, events: events, apps: containment.mode.root)
-        stored = StoredDescriptors(
-            logbook: logbook, store: store, files: StateFiles.open(folder: folders.storedFiles, journal),
-            journal: journal)
-        sockets = HeldSockets(
-            loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
-        timers = Timers(loop: loop, journal: journal, stamps: try LaunchStore(folder: folders.timers), events: events)
-        systemEvents = try SystemEvents(loop: loop, journal: journal, events: events)
-        deviceWakes = DeviceWakes(loop: loop, journal: journal)
-        locationWakes = LocationWakes(loop: loop)
-        ends = try MainProcessEnds(loop: loop, runs: runs)
         users = UserCache(now: loop.now)
+        ends = try MainProcessEnds(loop: loop, runs: runs)
         groups = GroupRemover(loop: loop, journal: journal)
         notifySockets = NotifySockets(loop: loop, logbook: logbook, folder: folders.notifySockets)
-        inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)
-        summaries = SummaryStore(folders: folders)
-        output = OutputFiles(folders: folders, loop: loop, journal: journal)
+        let watch = MemoryWatch(loop: loop, journal: journal, events: events, apps: containment.mode.root)
         let retries = StorageRetry(loop: loop)
-        self.retries = retries
-        pendingReceipts = PendingReceipts(receipts: receipts, logbook: logbook, retries: retries)
-        releaser = MemoryReleaser(loop: loop)
-        autogroups = AutogroupQueue(loop: loop, journal: journal)
-        secondSettings = SecondSettings(loop: loop, runs: runs)
-        stored.retries = retries
-        for digests in [systemEvents.desktop, systemEvents.accounts] {
-            digests.user = { [unowned self] in user(of: $0) }
-        }
-        for apps in [locationWakes.apps, pushEndpoints.apps] {
-            apps.user = { [unowned self] manifest throws in try users.user(of: manifest)?.owner.uid ?? geteuid() }
-        }
-        pushEndpoints.changed = { [unowned self] app, endpoint in systemEvents.report(endpoint: endpoint, of: app) }
-        systemEvents.endpoint = { [unowned self] app in pushEndpoints[app] }
+        storage = AppStorage(
+            receipts: receipts,
+            pendingReceipts: PendingReceipts(receipts: receipts, logbook: logbook, retries: retries),
+            launches: launches, summaries: SummaryStore(folders: folders),
+            output: OutputFiles(folders: folders, loop: loop, journal: journal),
+            inboxes: InboxFolders(folders: folders, loop: loop, journal: journal),
+            stored: StoredDescriptors(
+                logbook: logbook, store: store, files: StateFiles.open(folder: folders.storedFiles, journal),
+                journal: journal),
+            retries: retries)
+        storage.stored.retries = retries
+        // For watches and held sockets.
+        let budget = DescriptorBudget()
+        wakes = try WakeSources(
+            sockets: HeldSockets(
+                loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events),
+            stamps: try LaunchStore(folder: folders.timers), loop: loop, runs: runs, users: users, journal: journal,
+            events: events)
+        instances = Instances(
+            library: library, wakes: wakes, storage: storage, logbook: logbook, journal: journal, events: events)
+        memory = AppMemory(
+            watch: watch,
+            sampler: MemorySampler(
+                loop: loop, runs: runs, containment: containment, memory: watch, output: storage.output,
+                stored: storage.stored, events: events),
+            footprints: FootprintMeter(loop: loop, runs: runs, events: events),
+            protection: MemoryProtection(runs: runs, memory: watch, containment: containment, journal: journal),
+            reclaimer: MemoryReclaimer(loop: loop, runs: runs, journal: journal, events: events),
+            releaser: MemoryReleaser(loop: loop))
+        background = BackgroundParts(
+            work: WorkMeter(loop: loop, runs: runs, containment: containment),
+            inputs: InputWatcher(loop: loop, budget: budget),
+            accessories: Accessories(loop: loop, runs: runs, library: library, events: events),
+            autogroups: AutogroupQueue(loop: loop, journal: journal),
+            secondSettings: SecondSettings(loop: loop, runs: runs))
     }
-
-    /// The user that an app runs as; `nil`: it has no process.
-    func user(of app: AppID) -> UInt32? { runs[app].map { $0.owner?.uid ?? geteuid() } }
 
     /// Valid manifests, by app.
     var manifests: [AppID: SharedManifest] { library.manifests }
@@ -121,8 +95,8 @@ final class DaemonContext {
     /// Removes the sockets and the stored data of apps without a manifest, and clears the user cache. An app whose manifest has an error
     /// keeps its stored data: the error is expected to be corrected.
     func manifestsChanged() {
-        sockets.removeAll { library.manifests[$0] == nil }
-        stored.removeAll { library.manifests[$0] == nil && library.broken[$0] == nil }
+        wakes.sockets.removeAll { library.manifests[$0] == nil }
+        storage.stored.removeAll { library.manifests[$0] == nil && library.broken[$0] == nil }
         users.clear()
     }
 }

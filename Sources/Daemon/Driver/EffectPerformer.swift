@@ -45,10 +45,11 @@ final class EffectPerformer: EffectPerforming {
         case .measureProcessor(let run): runs[run]?.measureProcessor()
         case .limitProcessor(let run, let limit): runs[run]?.limitProcessor(limit)
         case .watchGPU(let run, let begins): runs[run]?.watchGPU(begins)
-        case .measureSize(let run): context.footprints.measure(run)
-        case .reclaim(let run, let attempt, let bytes): context.reclaimer.begin(run, attempt: attempt, bytes: bytes)
-        case .stopReclaim(let run): context.reclaimer.stop(run)
-        case .bringBack(let run): context.reclaimer.bringBack(run)
+        case .measureSize(let run): context.memory.footprints.measure(run)
+        case .reclaim(let run, let attempt, let bytes):
+            context.memory.reclaimer.begin(run, attempt: attempt, bytes: bytes)
+        case .stopReclaim(let run): context.memory.reclaimer.stop(run)
+        case .bringBack(let run): context.memory.reclaimer.bringBack(run)
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)
@@ -56,17 +57,17 @@ final class EffectPerformer: EffectPerforming {
         case .killHook(let run, let number): runs[run]?.killHook(number)
         case .setOOMClass(let run, let oomClass): runs[run]?.setOOMClass(oomClass)
         case .deliver(let run, let notifications): runs[run]?.deliver(notifications, id)
-        case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }
+        case .recordLaunch(let app, let count): attempt(app) { try context.storage.launches.record(app, count) }
         case .writeReceipt(let receipt):
             attempt(receipt.app) {
-                try context.receipts.write(receipt) { context.output.lastLines(of: receipt.run) }
+                try context.storage.receipts.write(receipt) { context.storage.output.lastLines(of: receipt.run) }
             }
-            context.output.ended(receipt.run)
+            context.storage.output.ended(receipt.run)
             context.relays?.recorded(receipt)
-            context.pendingReceipts.update()
+            context.storage.pendingReceipts.update()
         case .dropRestorationState(let app, let what):
             if what == .everything { runs[app]?.isRemovedByUser = true }
-            context.stored.drop(what, of: app)
+            context.storage.stored.drop(what, of: app)
         case .identify(let request, let event): answers.identify(request, event: event)
         case .answer(let request, let answer): answers.answer(request, answer)
         case .warn(let run, let warning): runs[run]?.warn(warning)
@@ -74,14 +75,14 @@ final class EffectPerformer: EffectPerforming {
             tell(report, id)
             observe(report)
         case .measureMemory:
-            context.protection.refresh()
-            context.kernelKills.look()
-            context.sampler.measure()
-        case .watchSockets(let app): context.sockets.watch(app)
-        case .stopWatchingSockets(let app): context.sockets.stopWatching(app)
-        case .rejectConnections(let app): context.sockets.rejectConnections(app)
-        case .scheduleTimers(let app): context.timers.changed(app)
-        case .subscribe(let app, let kinds): context.systemEvents.subscribe(app, kinds)
+            context.memory.protection.refresh()
+            context.memory.kernelKills.look()
+            context.memory.sampler.measure()
+        case .watchSockets(let app): context.wakes.sockets.watch(app)
+        case .stopWatchingSockets(let app): context.wakes.sockets.stopWatching(app)
+        case .rejectConnections(let app): context.wakes.sockets.rejectConnections(app)
+        case .scheduleTimers(let app): context.wakes.timers.changed(app)
+        case .subscribe(let app, let kinds): context.wakes.systemEvents.subscribe(app, kinds)
         case .removeInstance(let app): context.instances.remove(app)
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
@@ -101,7 +102,9 @@ final class EffectPerformer: EffectPerforming {
     }
 
     private func observe(_ report: Report) {
-        if case .stateChanged(let app, from: _, to: .notRunning, reason: _) = report { context.sockets.ended(app) }
+        if case .stateChanged(let app, from: _, to: .notRunning, reason: _) = report {
+            context.wakes.sockets.ended(app)
+        }
         let now = Instant(sinceOrigin: context.loop.now())
         for observer in observers { observer.observe(report, at: now) }
     }

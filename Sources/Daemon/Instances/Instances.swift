@@ -7,21 +7,31 @@ import Systemd
 /// Creates instances of templates when they are first asked for, and removes what the daemon has of them when nothing is left of
 /// them. An instance without a file is recorded in the logbook, so that the next daemon has it too.
 final class Instances {
-    private unowned let context: DaemonContext
+    private let library: ManifestLibrary
+    private let wakes: WakeSources
+    private let storage: AppStorage
+    private let logbook: Logbook
+    private let journal: Journal
+    private unowned let events: any EventSink
     /// Instances that the core will know once it has handled the events before.
     private var registering: Set<AppID> = []
     /// Called when an instance was removed.
     var onRemoved: ((AppID) -> Void)?
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(
+        library: ManifestLibrary, wakes: WakeSources, storage: AppStorage, logbook: Logbook, journal: Journal,
+        events: any EventSink
+    ) {
+        (self.library, self.wakes, self.storage) = (library, wakes, storage)
+        (self.logbook, self.journal, self.events) = (logbook, journal, events)
+    }
 
     // MARK: Recovery
 
     /// Takes over the instances of the previous daemon, before the manifests are read.
     func recover(_ recovered: RecoveredState) {
-        context.library.recover(TransientInstance.all(in: recovered.records))
-        for case (.registered(let id, _, launches: _), _) in recovered.events where context.library.transient[id] != nil
-        {
+        library.recover(TransientInstance.all(in: recovered.records))
+        for case (.registered(let id, _, launches: _), _) in recovered.events where library.transient[id] != nil {
             registering.insert(id)
         }
     }
@@ -37,7 +47,6 @@ final class Instances {
     ///   - command: of `greenroomctl run`; `nil`: an instance of a template.
     ///   - request: sends the event.
     func create(_ id: AppID, command: RunSettings? = nil, _ request: () -> Void) throws(InstanceProblem) {
-        let library = context.library
         // The core has removed it, and that is still to be performed.
         let isBeingRemoved = command == nil && library.transient[id] != nil && library.manifests[id] != nil
         let manifest: AppManifest
@@ -49,8 +58,8 @@ final class Instances {
             log("instance created", id)
         }
         registering.insert(id)
-        context.events.batch {
-            context.logbook.batch {
+        events.batch {
+            logbook.batch {
                 persist(id)
                 register(manifest, launches: isBeingRemoved ? 0 : nil)
                 request()
@@ -64,23 +73,19 @@ final class Instances {
     ///   - binding: whether its sockets are bound before.
     func register(_ manifest: AppManifest, launches: Int? = nil, binding: Bool = true) {
         let id = manifest.id
-        if binding { context.sockets.update(manifest) }
-        let policy = context.sockets.policy(of: manifest)
-        context.events.send(.registered(id, policy, launches: launches ?? context.launches.count(id)))
-        context.timers.update(manifest)
-        context.systemEvents.update(manifest)
-        context.deviceWakes.update(manifest)
-        context.locationWakes.update(manifest)
-        context.pushEndpoints.update(manifest)
+        if binding { wakes.sockets.update(manifest) }
+        let policy = wakes.sockets.policy(of: manifest)
+        events.send(.registered(id, policy, launches: launches ?? storage.launches.count(id)))
+        wakes.update(manifest)
     }
 
     /// Records whether an app is an instance without a file: that may change when files are added or removed.
     func persist(_ id: AppID) {
         let name = TransientInstance.recordName(id)
-        if let instance = context.library.transient[id] {
-            context.logbook.persist(instance.savedBytes, as: name)
+        if let instance = library.transient[id] {
+            logbook.persist(instance.savedBytes, as: name)
         } else {
-            context.logbook.removeRecord(name)
+            logbook.removeRecord(name)
         }
     }
 
@@ -89,7 +94,7 @@ final class Instances {
         guard case .registered(let id, _, launches: _) = event else { return }
         registering.remove(id)
         // An instance that has ended and was removed while its registration waited: nothing would remove it again.
-        if id.template != nil, context.manifests[id] == nil { context.events.send(.unregistered(id)) }
+        if id.template != nil, library.manifests[id] == nil { events.send(.unregistered(id)) }
     }
 
     // MARK: Removal
@@ -98,33 +103,28 @@ final class Instances {
     /// manifest names, stay.
     func remove(_ id: AppID) {
         // Performed already by the previous daemon, or it has a file now.
-        guard context.library.transient[id] != nil else { return }
-        attempt(id) { try context.launches.remove(id) }
-        attempt(id) { try context.timers.removeStamp(id) }
-        attempt(id) { try context.summaries.remove(id) }
-        attempt(id) { try context.output.remove(id) }
-        attempt(id) { try context.inboxes.removeInbox(of: id) }
-        attempt(id) { try context.receipts.removeLastReceiptFile(of: id) }
-        context.stored.removeAll(of: id)
+        guard library.transient[id] != nil else { return }
+        attempt(id) { try storage.launches.remove(id) }
+        attempt(id) { try wakes.timers.removeStamp(id) }
+        attempt(id) { try storage.summaries.remove(id) }
+        attempt(id) { try storage.output.remove(id) }
+        attempt(id) { try storage.inboxes.removeInbox(of: id) }
+        attempt(id) { try storage.receipts.removeLastReceiptFile(of: id) }
+        storage.stored.removeAll(of: id)
         if registering.contains(id) { return }
-        context.sockets.remove(id)
-        context.timers.remove(id)
-        context.systemEvents.remove(id)
-        context.deviceWakes.remove(id)
-        context.locationWakes.remove(id)
-        context.pushEndpoints.remove(id)
-        context.library.remove(id)
+        wakes.remove(id)
+        library.remove(id)
         persist(id)
         log("instance removed: nothing is left of it", id)
         onRemoved?(id)
     }
 
     private func attempt(_ id: AppID, _ body: () throws -> Void) {
-        do { try body() } catch { context.journal.logWarning("\(error)", app: id) }
+        do { try body() } catch { journal.logWarning("\(error)", app: id) }
     }
 
     private func log(_ sentence: String, _ id: AppID) {
-        context.journal.log(.info, MessageID.instance, app: id, sentence)
+        journal.log(.info, MessageID.instance, app: id, sentence)
     }
 }
 

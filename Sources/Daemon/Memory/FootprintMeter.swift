@@ -39,8 +39,10 @@ final class FootprintMeter {
         let isMemoryMeasured: Bool
     }
 
-    private unowned let context: DaemonContext
-    private let thread = try? HelperThread(name: "footprint", .reports)
+    private let loop: EventLoop
+    private let runs: RunTable
+    private unowned let events: any EventSink
+    private lazy var thread = try? HelperThread(name: "footprint", .reports)
     private var source: EventSource?
     /// The first one is being measured.
     private var jobs: [Job] = []
@@ -51,7 +53,9 @@ final class FootprintMeter {
     /// A process that ends while it is measured counts as 0 bytes.
     private static let mostProcesses = 1000
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(loop: EventLoop, runs: RunTable, events: any EventSink) {
+        (self.loop, self.runs, self.events) = (loop, runs, events)
+    }
 
     /// Measures a frozen app. `footprintMeasured` follows, unless the estimate is good enough.
     func measure(_ run: RunID, attempt: Int, after estimate: FootprintMeasurement) {
@@ -76,7 +80,7 @@ final class FootprintMeter {
         if let index = jobs.firstIndex(where: { $0.run == run && $0.isMemoryMeasured }) {
             return jobs[index].isRequested = true
         }
-        guard let controller = context.runs[run] else { return }
+        guard let controller = runs[run] else { return }
         // A group that cannot be read counts as removed.
         guard let estimate = controller.measureMemory(in: nil) else {
             return controller.send(.sizeMeasured(bytes: 0, estimate: 0))
@@ -90,7 +94,7 @@ final class FootprintMeter {
 
     private func add(_ job: Job) {
         if source == nil, let completions = thread?.completions {
-            source = try? context.loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
+            source = try? loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
                 [weak self] _ in TurnResult(self?.collect() ?? true)
             }
         }
@@ -125,7 +129,7 @@ final class FootprintMeter {
     private func advance() {
         while var job = jobs.first {
             // Awake again or gone: the rest would measure something else.
-            let isValid = context.runs[job.run].map { job.isRequested || $0.isFrozen } ?? false
+            let isValid = runs[job.run].map { job.isRequested || $0.isFrozen } ?? false
             if !isValid { job.processes = [] }
             while let pid = job.processes.first, submit(pid, &job) { job.processes.removeFirst() }
             jobs[0] = job
@@ -145,10 +149,10 @@ final class FootprintMeter {
     private func report(_ job: Job) {
         if job.isRequested {
             let measured = RunEvent.sizeMeasured(bytes: job.leastBytes, estimate: job.estimate.footprint.bytes)
-            return context.events.send(.run(job.run, measured))
+            return events.send(.run(job.run, measured))
         }
         guard !job.isRefused, job.isMemoryMeasured || job.files > 0, let attempt = job.attempt else { return }
-        context.events.send(.run(job.run, .footprintMeasured(attempt: attempt, memory: job.bytes)))
+        events.send(.run(job.run, .footprintMeasured(attempt: attempt, memory: job.bytes)))
     }
 
     /// - Returns: false if the thread takes no more now.

@@ -1,10 +1,14 @@
 import LifecycleCore
 import Linux
 import Posix
+import Systemd
 
 /// Protects the memory of apps in the foreground from reclaim (`memory.low`), up to their footprint. With a memory controller only.
 final class MemoryProtection {
-    private unowned let context: DaemonContext
+    private let runs: RunTable
+    private let memory: MemoryWatch
+    private let containment: Containment
+    private let journal: Journal
     /// What is set, in bytes.
     private var apps: [RunID: UInt64] = [:]
     /// What is set for all apps together, in bytes.
@@ -14,11 +18,13 @@ final class MemoryProtection {
     /// All apps in the foreground together: the kernel must find something to reclaim elsewhere.
     private static let share: UInt64 = 4
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(runs: RunTable, memory: MemoryWatch, containment: Containment, journal: Journal) {
+        (self.runs, self.memory, self.containment, self.journal) = (runs, memory, containment, journal)
+    }
 
     /// The app entered the foreground.
     func insert(_ run: RunID) {
-        guard apps[run] == nil, context.runs[run]?.enclosure.hasMemoryController == true else { return }
+        guard apps[run] == nil, runs[run]?.enclosure.hasMemoryController == true else { return }
         apps[run] = 0
         refresh()
     }
@@ -26,16 +32,16 @@ final class MemoryProtection {
     /// The app left the foreground, or ended.
     func remove(_ run: RunID) {
         guard apps.removeValue(forKey: run) != nil else { return }
-        attempt { try context.runs[run]?.enclosure.protectMemory(0) }
+        attempt { try runs[run]?.enclosure.protectMemory(0) }
         refresh()
     }
 
     /// Called at each measurement of memory: the apps have grown.
     func refresh() {
         if apps.isEmpty, sum == 0 { return }
-        let total = context.memory.read().total
+        let total = memory.read().total
         for (run, bytes) in apps {
-            guard let enclosure = context.runs[run]?.enclosure, let footprint = try? enclosure.footprint().bytes else {
+            guard let enclosure = runs[run]?.enclosure, let footprint = try? enclosure.footprint().bytes else {
                 continue
             }
             let wanted = min(footprint, total / Self.share / UInt64(apps.count))
@@ -46,7 +52,7 @@ final class MemoryProtection {
             }
         }
         let all = apps.values.reduce(0, +)
-        if all != sum { attempt { try context.containment.protectMemory(all) } }
+        if all != sum { attempt { try containment.protectMemory(all) } }
         sum = all
     }
 
@@ -56,7 +62,7 @@ final class MemoryProtection {
             try body()
         } catch {
             if !isFailureLogged {
-                context.journal.logWarning("memory of apps in the foreground is not protected: \(error)")
+                journal.logWarning("memory of apps in the foreground is not protected: \(error)")
             }
             isFailureLogged = true
         }

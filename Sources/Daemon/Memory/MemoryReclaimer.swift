@@ -16,7 +16,10 @@ final class MemoryReclaimer {
         var reclaim: MemoryReclaim
     }
 
-    private unowned let context: DaemonContext
+    private let loop: EventLoop
+    private let runs: RunTable
+    private let journal: Journal
+    private unowned let events: any EventSink
     private var thread: HelperThread?
     private var source: EventSource?
     private var job: Job?
@@ -25,10 +28,12 @@ final class MemoryReclaimer {
     /// for so long.
     private static let longestReturn = Duration.seconds(1)
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(loop: EventLoop, runs: RunTable, journal: Journal, events: any EventSink) {
+        (self.loop, self.runs, self.journal, self.events) = (loop, runs, journal, events)
+    }
 
     func begin(_ run: RunID, attempt: Int, bytes: UInt64) {
-        guard let controller = context.runs[run] else { return }
+        guard let controller = runs[run] else { return }
         controller.pages = nil
         do {
             lastToken += 1
@@ -37,7 +42,7 @@ final class MemoryReclaimer {
             try advance()
         } catch {
             fail(error)
-            if job == nil { context.events.send(.run(run, .reclaimed(attempt: attempt, bytes: 0))) }
+            if job == nil { events.send(.run(run, .reclaimed(attempt: attempt, bytes: 0))) }
             finish()
         }
     }
@@ -48,7 +53,7 @@ final class MemoryReclaimer {
     /// Asks for the pages that the run touched at its last wake. Their record is used once: what it touches now is found when it is pushed out
     /// again.
     func bringBack(_ run: RunID) {
-        guard let controller = context.runs[run], let pages = controller.pages.take() else { return }
+        guard let controller = runs[run], let pages = controller.pages.take() else { return }
         let owner = controller.app.name
         // It can have mapped a file of a file system that never answers there by now. That blocks one thread of its own.
         guard BlockedHelper.examining(for: owner, limit: 1) == 0 else { return }
@@ -66,7 +71,7 @@ final class MemoryReclaimer {
         if let thread { return thread }
         let started = try HelperThread(name: "reclaim", .reports)
         guard let completions = started.completions else { throw SystemError(call: "pipe2", errno: EBADF) }
-        source = try context.loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
+        source = try loop.addDescriptor(completions, events: .readable, kind: .helperAnswer) {
             [weak self] _ in TurnResult(self?.collect() ?? true)
         }
         thread = started
@@ -79,7 +84,7 @@ final class MemoryReclaimer {
         for completion in completions where completion.token == job?.token {
             do {
                 job?.reclaim.completed(completion)
-                if let job { context.runs[job.run]?.pages = job.reclaim.pages }
+                if let job { runs[job.run]?.pages = job.reclaim.pages }
                 try advance()
             } catch {
                 fail(error)
@@ -98,14 +103,14 @@ final class MemoryReclaimer {
         guard let ended = job else { return }
         job = nil
         var bytes: UInt64 = 0
-        if let controller = context.runs[ended.run], controller.isFrozen, let result = try? ended.reclaim.result() {
+        if let controller = runs[ended.run], controller.isFrozen, let result = try? ended.reclaim.result() {
             controller.frozenFootprint = result.footprint
             bytes = result.bytes
         }
-        context.events.send(.run(ended.run, .reclaimed(attempt: ended.attempt, bytes: bytes)))
+        events.send(.run(ended.run, .reclaimed(attempt: ended.attempt, bytes: bytes)))
     }
 
     private func fail(_ error: SystemError) {
-        if !error.meansGone { context.journal.logWarning("\(error)") }
+        if !error.meansGone { journal.logWarning("\(error)") }
     }
 }

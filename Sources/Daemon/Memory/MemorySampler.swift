@@ -5,9 +5,15 @@ import Systemd
 /// Measures the sizes of all apps that are not frozen, and the machine's memory (`Effect.measureMemory`). It is done in
 /// pieces: 1,000 apps take some 50ms.
 final class MemorySampler {
-    private unowned let context: DaemonContext
+    private let loop: EventLoop
+    private let runs: RunTable
+    private let containment: Containment
+    private let memory: MemoryWatch
+    private let output: OutputFiles
+    private let stored: StoredDescriptors
+    private unowned let events: any EventSink
     private var isMeasuring = false
-    private var runs: ArraySlice<RunID> = []
+    private var awake: ArraySlice<RunID> = []
     /// In process-group mode: the frozen runs, in which another process may have continued one.
     private var frozen: ArraySlice<RunID> = []
     private var sizes: [MemoryReading.Size] = []
@@ -16,18 +22,24 @@ final class MemorySampler {
     private var isScanned = false
     private var current: (run: RunID, measurement: FootprintMeasurement)?
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(
+        loop: EventLoop, runs: RunTable, containment: Containment, memory: MemoryWatch, output: OutputFiles,
+        stored: StoredDescriptors, events: any EventSink
+    ) {
+        (self.loop, self.runs, self.containment, self.memory) = (loop, runs, containment, memory)
+        (self.output, self.stored, self.events) = (output, stored, events)
+    }
 
     /// Begins to measure, unless a measurement is under way. `memoryMeasured` follows.
     func measure() {
         if isMeasuring { return }
         isMeasuring = true
-        runs = context.runs.awake[...]
+        awake = runs.awake[...]
         sizes = []
-        scan = runs.isEmpty ? nil : context.containment.makeScan()
+        scan = awake.isEmpty ? nil : containment.makeScan()
         isScanned = scan == nil
-        frozen = scan == nil ? [] : context.runs.frozen[...]
-        context.loop.work.add { [weak self] in self?.step() ?? false }
+        frozen = scan == nil ? [] : runs.frozen[...]
+        loop.work.add { [weak self] in self?.step() ?? false }
     }
 
     /// - Returns: whether there is more to measure.
@@ -37,10 +49,10 @@ final class MemorySampler {
             do { isScanned = try scan?.advance() != true } catch { (scan, isScanned) = (nil, true) }
         } else if current != nil {
             advance()
-        } else if let id = runs.popFirst() {
+        } else if let id = awake.popFirst() {
             begin(id)
         } else if let id = frozen.popFirst() {
-            context.runs[id]?.checkFrozen(in: scan)
+            runs[id]?.checkFrozen(in: scan)
         } else {
             finish()
             return false
@@ -50,8 +62,8 @@ final class MemorySampler {
 
     private func begin(_ id: RunID) {
         // It may have been frozen or removed meanwhile.
-        guard let run = context.runs[id], !run.isFrozen else { return }
-        context.output.bound(id)
+        guard let run = runs[id], !run.isFrozen else { return }
+        output.bound(id)
         // A group that cannot be read counts as removed.
         guard let measurement = try? run.enclosure.beginMeasurement(in: scan) else { return add(id, nil) }
         current = (id, measurement)
@@ -73,11 +85,11 @@ final class MemorySampler {
     }
 
     private func finish() {
-        var reading = context.memory.read().reading(sizes)
-        reading.stored = context.stored.bytes { context.runs[$0] == nil }
+        var reading = memory.read().reading(sizes)
+        reading.stored = stored.bytes { runs[$0] == nil }
         isMeasuring = false
         scan = nil
         sizes = []
-        context.events.send(.memoryMeasured(reading))
+        events.send(.memoryMeasured(reading))
     }
 }

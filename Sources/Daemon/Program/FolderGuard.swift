@@ -75,10 +75,10 @@ final class FolderGuard {
         if !program.lock.isInPlace { program.lock = try Startup.acquireLock(folders) }
         start()
         try Startup.createSubfolders(folders)
-        context.inboxes.reopen()
+        context.storage.inboxes.reopen()
         program.driver.saveSnapshot()
-        context.stored.writeFilesAgain()
-        context.receipts.rewriteLastReceiptFiles()
+        context.storage.stored.writeFilesAgain()
+        context.storage.receipts.rewriteLastReceiptFiles()
         for run in context.runs.all { run.makeFilesAgain() }
         try program.bus.listenAgain()
         if !program.relays.isInPlace { program.relays.listen() }

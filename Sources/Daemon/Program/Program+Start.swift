@@ -11,8 +11,8 @@ extension Program {
     /// Begins the start. `failure` is set and the loop ends if it fails.
     func start() throws {
         guard let recovered else {
-            context.stored.restore([:], descriptors)
-            context.sockets.discard(descriptors)
+            context.storage.stored.restore([:], descriptors)
+            context.wakes.sockets.discard(descriptors)
             return readManifests { self.applyManifests($0, recovered: nil) }
         }
         self.recovered = nil
@@ -36,7 +36,7 @@ extension Program {
     private func applyManifests(_ changes: ManifestLibrary.Changes, recovered count: Int?) {
         if count != nil { context.logbook.endRecovery() }
         // The previous daemon may have died at the end of a stop, or before it had read the archive.
-        context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal)) {
+        context.storage.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal)) {
             context.manifests[$0]?.value.keepsSnapshot ?? false
         }
         var changes = changes
@@ -78,18 +78,18 @@ extension Program {
         }
         context.library.transient.keys.forEach(service.settleInstance)
         removeUnusedInboxes()
-        context.pendingReceipts.update()
+        context.storage.pendingReceipts.update()
         enableSignals()
         bus.modeReports.started()
         driver.core.appsAsserting(.location).forEach(bus.locations.modeBegan)
-        context.accessories.started(driver.core.appsWithShownModes)
+        context.background.accessories.started(driver.core.appsWithShownModes)
         service.started()
         try bus.joinBus(options, inhibitor, journal)
         folderGuard = FolderGuard(self)
     }
 
     private func removeUnusedInboxes() {
-        context.inboxes.removeUnused { [unowned self] name in
+        context.storage.inboxes.removeUnused { [unowned self] name in
             guard let app = Inbox.app(ofFolder: name), let run = driver.core.run(of: app) else { return false }
             return context.runs[run]?.inbox.name == name
         } isKnown: { [unowned self] name in

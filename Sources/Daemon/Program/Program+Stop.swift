@@ -20,12 +20,12 @@ extension Program: DaemonControl {
         let path = try Reexecution.executable()
         // The kernel would wait for them in execve(2).
         if let problem = BlockedHelpers.problem(of: BlockedHelpers.wait()) { throw Problem(problem) }
-        _ = try? context.receipts.writePending()
-        context.pendingReceipts.update()
+        _ = try? context.storage.receipts.writePending()
+        context.storage.pendingReceipts.update()
         driver.saveSnapshot()
         bus.failCallsBeforeReexec()
         let descriptors =
-            context.stored.all + context.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec)
+            context.storage.stored.all + context.wakes.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec)
             + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
@@ -88,23 +88,23 @@ extension Program: DaemonControl {
     }
 
     private func endWork() {
-        do { try context.receipts.writePending() } catch {
+        do { try context.storage.receipts.writePending() } catch {
             // The next daemon finds them in the logbook, but only after a restart.
             if case .restart = stop {
             } else {
-                journal.logWarning("\(context.receipts.pending.count) receipts are lost: \(error)")
+                journal.logWarning("\(context.storage.receipts.pending.count) receipts are lost: \(error)")
             }
         }
         if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
         relays.close()
         context.store.remove(RecoveredDescriptors.controlSocket)
-        context.sockets.closeAll()
-        context.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))
+        context.wakes.sockets.closeAll()
+        context.storage.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))
         context.logbook.remove()
         _ = try? removeFile(at: options.folders.notifySockets, folder: true)
         _ = try? removeFile(at: options.folders.connections, folder: true)
-        _ = try? context.receipts.removeLastReceiptFiles()
+        _ = try? context.storage.receipts.removeLastReceiptFiles()
         do {
             if try context.containment.removeRoot() == .busy {
                 journal.logWarning("processes are left in \(context.containment.mode.summary)")

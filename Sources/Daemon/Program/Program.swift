@@ -105,11 +105,11 @@ final class Program {
         let performer = EffectPerformer(
             context: context, launcher: launcher, answers: answers, observers: observers, sleep: bus)
         driver.connect(performer: performer, observers: observers)
-        context.accessories.show = { [unowned self] app, run, isOpen in
+        context.background.accessories.show = { [unowned self] app, run, isOpen in
             self.bus.modeReports.show(isOpen ? .accessory : [], of: app, run, by: .accessories)
         }
-        context.deviceWakes.wakes.wake = { [unowned self] app in wake(app, .accessory, "for a device") }
-        context.locationWakes.wakes.wake = { [unowned self] app in wake(app, .location, "at another location") }
+        context.wakes.devices.wakes.wake = { [unowned self] app in wake(app, .accessory, "for a device") }
+        context.wakes.locations.wakes.wake = { [unowned self] app in wake(app, .location, "at another location") }
     }
 
     /// Requests that an app is woken, or launched into the background. A refusal is logged.
@@ -179,6 +179,6 @@ final class Program {
 
     func setStop(_ stop: Stop) {
         self.stop = stop
-        context.timers.stop()
+        context.wakes.timers.stop()
     }
 }

@@ -50,7 +50,7 @@ final class Recovery {
         }
         findEnclosures {
             self.work.add(each: self.driver.core.runIDs, self.reattach) {
-                self.context.sockets.restore(
+                self.context.wakes.sockets.restore(
                     self.recovered.records, self.descriptors, runs: self.context.runs.all
                 ) { self.restoreDescriptors(completion) }
             }
@@ -72,9 +72,9 @@ final class Recovery {
     private func restoreDescriptors(_ completion: @escaping (Int) -> Void) {
         let (records, closer) = (recovered.records, DescriptorCloser())
         work.add(each: StoredDescriptors.serials(records)) {
-            self.context.stored.restore($0, records, self.descriptors, closer)
+            self.context.storage.stored.restore($0, records, self.descriptors, closer)
         } completion: {
-            self.context.stored.endRestore()
+            self.context.storage.stored.endRestore()
             self.driver.resume(self.recovered)
             // The driver does what is left in pieces of its own.
             self.work.add {
@@ -174,17 +174,18 @@ final class Recovery {
         let run = RunController(
             id: id, manifest: context.manifests[app] ?? SharedManifest(AppManifest(id: app)), enclosure: enclosure,
             socket: socket, owner: record.owner, notices: record.notices,
-            inbox: Inbox(of: app, in: context.inboxes, owner: record.owner, name: record.inbox),
+            inbox: Inbox(of: app, in: context.storage.inboxes, owner: record.owner, name: record.inbox),
             context: context)
         context.runs.insert(run)
-        context.work.adopt(record.rests, of: id)
+        context.background.work.adopt(record.rests, of: id)
         run.restore(record, process: try mainProcess(id, record, enclosure))
         if let pending = pendingFiles[id] { run.restorePending(pending) }
         run.restoreConnections(connections[id], descriptors.take(RecoveredDescriptors.connectionSocket(id)))
         let attempt = completedFreeze(of: id)
         run.restoreFrozen(attempt, mayDiffer: recovered.lacksEvents)
         if let attempt {
-            context.work.recoverFrozen(run, attempt: attempt, hasSignalTimers: driver.core.hasSignalTimers(id))
+            context.background.work.recoverFrozen(
+                run, attempt: attempt, hasSignalTimers: driver.core.hasSignalTimers(id))
         }
         // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }
@@ -256,7 +257,7 @@ extension RunController {
     func restore(_ record: RunRecord, process: Linux.Process?) {
         reports.statusText = record.statusText
         reports.errno = record.errno
-        if let start = record.outputStart { context.output.restore(id, of: app, start) }
+        if let start = record.outputStart { context.storage.output.restore(id, of: app, start) }
         mainPID = record.pid
         startTime = record.startTime
         if let process {

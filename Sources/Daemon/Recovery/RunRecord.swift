@@ -43,8 +43,8 @@ struct RunRecord: Hashable {
         notices = run.transport.queue
         inbox = run.inbox.name == run.app.name ? nil : run.inbox.name
         hook = run.hook?.record
-        outputStart = run.context.output.start(of: run.id)
-        rests = run.context.work.keptRests(of: run.id)
+        outputStart = run.context.storage.output.start(of: run.id)
+        rests = run.context.background.work.keptRests(of: run.id)
         relay = run.relay?.record
     }
 

@@ -48,15 +48,17 @@ extension RunController {
 
     /// Without a watch nothing is known of its use, and it is not killed for it.
     func watchGPU(_ begins: Bool) {
-        gpuWatch = begins ? GPUWatch(self, context) : nil
+        gpuWatch = begins ? GPUWatch(self, loop: context.loop, proc: context.background.gpuDescriptors) : nil
     }
 
     private var listenerSearch: ListenerSearch {
-        guard context.sockets.holdsSockets(app) else { return (try? enclosure.searchListeners()) ?? ListenerSearch() }
+        guard context.wakes.sockets.holdsSockets(app) else {
+            return (try? enclosure.searchListeners()) ?? ListenerSearch()
+        }
         // It has sockets that listen from its first instruction on.
         var search = ListenerSearch()
         let age = context.loop.now() - created
-        search.listens = !context.sockets.hasWaitingConnection(app) || age >= longestAcceptance
+        search.listens = !context.wakes.sockets.hasWaitingConnection(app) || age >= longestAcceptance
         return search
     }
 

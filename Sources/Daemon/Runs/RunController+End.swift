@@ -50,7 +50,7 @@ extension RunController {
         var killed: [Linux.Process] = []
         attempt { killed = try enclosure.killAll(returning: Self.releasedProcesses) }
         sendSignal(SIGKILL)
-        for process in killed { context.releaser.release(process) }
+        for process in killed { context.memory.releaser.release(process) }
     }
 
     /// Waits for the end of the main process.

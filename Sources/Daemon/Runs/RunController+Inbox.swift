@@ -83,7 +83,7 @@ extension RunController {
     }
 
     private func retryLater() {
-        context.retries.add("inbox/\(id)") { [weak self] in
+        context.storage.retries.add("inbox/\(id)") { [weak self] in
             guard let self, !self.pendingFiles.isEmpty else { return true }
             let count = self.pendingFiles.files.count
             let isDone = self.writePendingFiles()
@@ -119,7 +119,7 @@ extension RunController {
     func removePendingFiles() {
         for file in pendingFiles.files { context.logbook.removeRecord(PendingFiles.recordName(id, file.name)) }
         pendingFiles.removeAll()
-        context.retries.remove("inbox/\(id)")
+        context.storage.retries.remove("inbox/\(id)")
     }
 
     /// Why a notification cannot be written now, as the end of a sentence; `nil`: it can. Files that wait are written first.

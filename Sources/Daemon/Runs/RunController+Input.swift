@@ -14,7 +14,7 @@ extension RunController {
         stopWatchingInput()
         // It runs again, or is to be killed. While it runs, no duplicate may exist.
         guard isFrozen, reportedAttempt == attempt else { return }
-        let budget = context.inputs.budget
+        let budget = context.background.inputs.budget
         do throws(SystemError) {
             let limit = min(DescriptorWatch.maximumProcesses, budget.available)
             let (processes, omitted) = try enclosure.openProcesses(limit: limit, known: process)

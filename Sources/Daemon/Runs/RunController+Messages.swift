@@ -63,7 +63,7 @@ extension RunController: NotifySocketDelegate {
         // Closing its descriptor, together with the datagram, is the answer.
         case .barrier: break
         case .storeDescriptors(let name, let type): store(&descriptors, name, type)
-        case .removeDescriptors(let name): context.stored.remove(name, of: app)
+        case .removeDescriptors(let name): context.storage.stored.remove(name, of: app)
         }
     }
 
@@ -131,7 +131,7 @@ extension RunController: NotifySocketDelegate {
         // Reading a line of the table of mounts takes as long as copying some lines of a file.
         defer { socket.charge(bytes: 4 * check.bytesRead) }
         while let descriptor = descriptors.takeFirst() {
-            switch context.stored.add(descriptor, name, type, of: app, closer: socket.closer, check: check) {
+            switch context.storage.stored.add(descriptor, name, type, of: app, closer: socket.closer, check: check) {
             case .stored(let written, let problem):
                 socket.charge(bytes: written)
                 if let event = StoredDescriptors.eventOfSnapshot(name) { send(event) }

@@ -17,10 +17,10 @@ extension RunController {
             switch try writeWeights(background: background) {
             // With a cpu controller the kernel ignores the autogroups of the group's processes.
             case .cgroup: break
-            case .threads, .none: try context.autogroups.setWeights(of: self, background: background)
+            case .threads, .none: try context.background.autogroups.setWeights(of: self, background: background)
             }
         }
-        context.secondSettings.add(self)
+        context.background.secondSettings.add(self)
     }
 
     private func writeWeights(background: Bool) throws(SystemError) -> WeightMeans {
@@ -44,10 +44,14 @@ extension RunController {
         self.oomClass = oomClass
         applyOOMClass()
         // A frozen app creates no process. Its thaw sets them again.
-        if oomClass == .suspended { context.secondSettings.remove(self) } else { context.secondSettings.add(self) }
+        if oomClass == .suspended {
+            context.background.secondSettings.remove(self)
+        } else {
+            context.background.secondSettings.add(self)
+        }
         switch oomClass {
-        case .active, .inactive: context.protection.insert(id)
-        case .background, .suspended: context.protection.remove(id)
+        case .active, .inactive: context.memory.protection.insert(id)
+        case .background, .suspended: context.memory.protection.remove(id)
         }
     }
 
@@ -77,7 +81,7 @@ extension RunController {
         case .exited, .signaled, .unknown, .lost: return
         }
         guard let kill = try? enclosure.kernelKill() else {
-            if context.kernelKills.take() { send(.outOfMemory(.machine)) }
+            if context.memory.kernelKills.take() { send(.outOfMemory(.machine)) }
             return
         }
         switch kill {

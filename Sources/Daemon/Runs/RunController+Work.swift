@@ -7,7 +7,7 @@ import Systemd
 /// What a run in the background has to do, and the file locks that it holds.
 extension RunController {
     /// Measures what the run has to do (L51). `workMeasured` follows.
-    func measureWork(_ kind: WorkLookKind) { context.work.measure(self, kind) }
+    func measureWork(_ kind: WorkLookKind) { context.background.work.measure(self, kind) }
 
     /// Finds the file locks that processes of the run hold (L43), and whether they have an accessory open (L28), after the freeze
     /// and before it is reported. What cannot be read counts as none. The search of many descriptors takes turns of the loop, and ends
@@ -16,8 +16,9 @@ extension RunController {
         let search: LockSearch
         do throws(SystemError) {
             search = try enclosure.lockSearch(
-                SharedResources(manifest.releases), findsAccessories: context.accessories.areDeclared(by: self)
-            ) { [context] in context.mayFindWaiters() }
+                SharedResources(manifest.releases),
+                findsAccessories: context.background.accessories.areDeclared(by: self)
+            ) { [work = context.background.work] in work.mayFindWaiters() }
         } catch {
             logWarning("file locks cannot be found: \(error)")
             return completion(nil)
@@ -69,18 +70,5 @@ extension SharedResources {
                 paths.append(entry)
             }
         }
-    }
-}
-
-extension DaemonContext {
-    /// The shortest time between two readings of /proc/locks for programs that wait for shared locks: the loop waits some 10 ms for
-    /// the kernel then. As long as a shared lock keeps an app awake before it is looked at again.
-    private static let intervalForWaiters = Duration.seconds(5)
-
-    fileprivate func mayFindWaiters() -> Bool {
-        let now = loop.now()
-        guard now >= nextSearchForWaiters else { return false }
-        nextSearchForWaiters = now + Self.intervalForWaiters
-        return true
     }
 }

@@ -129,7 +129,7 @@ final class RunController {
         self.context = context
         created = context.loop.now()
         transport = SignalTransport(loop: context.loop, queue: notices)
-        self.inbox = inbox ?? Inbox(of: manifest.id, in: context.inboxes, owner: owner)
+        self.inbox = inbox ?? Inbox(of: manifest.id, in: context.storage.inboxes, owner: owner)
         transport.delegate = self
         socket.delegate = self
         socket.closer.setOwner(app.name)
@@ -208,9 +208,9 @@ final class RunController {
         freezeProbe = nil
         reports.loggedProblem = nil
         reportedAttempt = attempt
-        context.output.bound(id)
+        context.storage.output.bound(id)
         // Before the locks: it is not suspended, so it may hold them.
-        if hasAccessory { context.accessories.found(self) }
+        if hasAccessory { context.background.accessories.found(self) }
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
         if let locks { send(.locksFound(attempt: attempt, locks)) }
@@ -218,7 +218,7 @@ final class RunController {
             .frozen(
                 attempt: attempt, memory: measurement?.footprint.bytes ?? 0, uncertainty: measurement?.uncertainty ?? 0)
         )
-        if let measurement { context.footprints.measure(id, attempt: attempt, after: measurement) }
+        if let measurement { context.memory.footprints.measure(id, attempt: attempt, after: measurement) }
         relay?.frozen()
     }
 
@@ -241,7 +241,7 @@ final class RunController {
         // The core has ended it already: no duplicate may exist while the app runs.
         stopWatchingInput()
         do {
-            context.work.restoreRests(of: id)
+            context.background.work.restoreRests(of: id)
             try enclosure.thaw()
         } catch {
             return logWarning("\(error)")
@@ -371,7 +371,7 @@ final class RunController {
         stopWatchingInput(isOver: true)
         gpuWatch = nil
         context.runs.remove(self)
-        context.protection.remove(id)
+        context.memory.protection.remove(id)
         removeRecord()
         removePendingFiles()
         releaseMainProcess()
@@ -381,8 +381,8 @@ final class RunController {
         connections.close()
         socket.close()
         // From now on nothing else counts what it has stored.
-        context.stored.limitMemory(of: app)
-        attempt { try context.inboxes.empty(inbox) }
+        context.storage.stored.limitMemory(of: app)
+        attempt { try context.storage.inboxes.empty(inbox) }
         context.groups.remove(enclosure)
     }
 

@@ -39,7 +39,7 @@ extension RunLauncher {
 
     /// A connection to journald, with the app's ID; `nil` if output does not go there.
     private func journalStream(_ app: AppID) -> SharedDescriptor? {
-        guard context.output.isInJournal else { return nil }
+        guard context.storage.output.isInJournal else { return nil }
         do {
             guard let stream = try JournalStream.open(identifier: app.name) else { return nil }
             return SharedDescriptor(stream)
@@ -60,16 +60,16 @@ extension RunLauncher {
             return SharedDescriptor(own)
         } catch {
             guard let file = ownFile(app, run, reason, owner) else { return nil }
-            context.journal.logWarning("its output goes to \(context.output.path(of: app)): \(error)", app: app)
+            context.journal.logWarning("its output goes to \(context.storage.output.path(of: app)): \(error)", app: app)
             return file
         }
     }
 
     private func ownFile(_ app: AppID, _ run: RunID, _ reason: LaunchReason?, _ owner: Owner?) -> SharedDescriptor? {
         do {
-            if let file = try context.output.openAgain(for: run) { return SharedDescriptor(file) }
+            if let file = try context.storage.output.openAgain(for: run) { return SharedDescriptor(file) }
             let heading = reason.map { self.heading(app, $0) }
-            return SharedDescriptor(try context.output.open(for: run, of: app, owner: owner, heading))
+            return SharedDescriptor(try context.storage.output.open(for: run, of: app, owner: owner, heading))
         } catch {
             context.journal.logWarning("its output is dropped: \(error)", app: app)
             return nil
@@ -78,7 +78,7 @@ extension RunLauncher {
 
     /// The line before the output of a new run: `-- 2026-11-29 12:53:47: launched (push). Last end: Exited with status 3. (receipt 4) --`
     private func heading(_ app: AppID, _ reason: LaunchReason) -> String {
-        let end = context.receipts.last(of: app).map { " Last end: \($0.explanation) (receipt \($0.id))" } ?? ""
+        let end = context.storage.receipts.last(of: app).map { " Last end: \($0.explanation) (receipt \($0.id))" } ?? ""
         return "-- \(Timestamp.now().local("%F %T")): launched (\(reason.rawValue)).\(end) --"
     }
 }

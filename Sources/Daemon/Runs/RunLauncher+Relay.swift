@@ -20,8 +20,8 @@ extension RunLauncher {
     }
 
     private func attach(_ relay: Relay, _ app: AppID, _ id: RunID, _ manifest: SharedManifest) throws {
-        let inbox = Inbox(of: app, in: context.inboxes, owner: nil)
-        try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
+        let inbox = Inbox(of: app, in: context.storage.inboxes, owner: nil)
+        try step(Stage.runtimeDirectory) { try context.storage.inboxes.create(inbox) }
         let enclosure = try step(Stage.cgroup) { try context.containment.create(app: app.name, run: id.number) }
         limitMemory(of: enclosure, manifest.value)
         let socket: NotifySocket

@@ -56,12 +56,12 @@ final class RunLauncher {
         guard let shared = context.manifests[app] else { throw Problem("its manifest was removed") }
         let manifest = shared.value
         if manifest.policy.isAttached { return try attach(app, id, shared) }
-        let sockets = try step(Stage.sockets) { try context.sockets.passed(to: app) }
+        let sockets = try step(Stage.sockets) { try context.wakes.sockets.passed(to: app) }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         let files = try step(Stage.environment) { try environmentFiles(manifest) }
         try prepareDirectories(manifest, user)
-        let inbox = Inbox(of: app, in: context.inboxes, owner: user?.owner)
-        try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
+        let inbox = Inbox(of: app, in: context.storage.inboxes, owner: user?.owner)
+        try step(Stage.runtimeDirectory) { try context.storage.inboxes.create(inbox) }
         let enclosure = try step(Stage.cgroup) {
             try context.containment.create(app: app.name, run: id.number)
         }
@@ -88,11 +88,11 @@ final class RunLauncher {
             busAddress: run.connections.address, inbox: inbox.path,
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment,
             pressureFile: enclosure.pressureFile(for: user?.owner),
-            orientation: context.systemEvents.orientation)
+            orientation: context.wakes.systemEvents.orientation)
         let entries = environment.entries(folders: context.folders)
         var request = makeRequest(manifest, manifest.command(entries), user, entries, enclosure)
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
-        request.passedDescriptors = sockets + context.stored.passed(to: app)
+        request.passedDescriptors = sockets + context.storage.stored.passed(to: app)
         setOutput(of: &request, manifest, id, launch.reason, user?.owner)
         request.programDigest = try step(Stage.digest) { try digest(manifest) }
         do {
@@ -150,7 +150,7 @@ final class RunLauncher {
     /// The path of the app's last receipt. Without it the app is launched nevertheless.
     private func lastReceipt(of app: AppID) -> String? {
         do {
-            return try context.receipts.writeLastReceipt(for: app)
+            return try context.storage.receipts.writeLastReceipt(for: app)
         } catch {
             context.journal.logWarning("\(error)", app: app)
             return nil

@@ -1,5 +1,7 @@
+import Glibc
 import LifecycleCore
 import Linux
+import Posix
 
 /// The runs that are not over, and the main processes by which the kernel reports on them.
 final class RunTable {
@@ -14,6 +16,9 @@ final class RunTable {
 
     /// The run of an app that was created last, if it is not over.
     subscript(app: AppID) -> RunController? { latest[app].flatMap { controllers[$0] } }
+
+    /// The user that an app runs as; `nil`: it has no process.
+    func user(of app: AppID) -> UInt32? { self[app].map { $0.owner?.uid ?? geteuid() } }
 
     /// In the order of their numbers.
     var all: [RunController] { controllers.values.sorted { $0.id < $1.id } }

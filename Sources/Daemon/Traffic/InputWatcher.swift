@@ -28,7 +28,7 @@ final class InputWatcher {
     private var lastToken: UInt64 = 0
     /// The pidfds of all processes that are watched. A source of the loop for each of them would take longer to add than all
     /// duplicates of a small app.
-    private let ends = try? Epoll()
+    private lazy var ends = try? Epoll()
     private var endSource: EventSource?
     /// In the order in which they are due.
     private var resting: [Rest] = []
@@ -151,8 +151,8 @@ final class RunInput {
         self.watch = watch
         self.run = run
         self.attempt = attempt
-        watcher = run.context.inputs
-        let (id, work, describer) = (run.id, run.context.work, watcher.describer)
+        watcher = run.context.background.inputs
+        let (id, work, describer) = (run.id, run.context.background.work, watcher.describer)
         watch.describe = { inode in work.socket(inode, of: id).flatMap { describer.describe(inode, $0) } }
         watch.ignoredTimers = work.ticks(of: id)
         watch.knownSocket = { work.socket($0, of: id) }

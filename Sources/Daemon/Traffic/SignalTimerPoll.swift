@@ -14,29 +14,33 @@ final class SignalTimerPoll {
     private static let interval = Duration.milliseconds(500)
     private static let mostLooks = 200
 
-    private unowned let context: DaemonContext
+    private let loop: EventLoop
+    private unowned let runs: RunTable
     private var entries: [RunID: Entry] = [:]
     /// In the order in which they are looked at.
     private var order: [RunID] = []
     private var timer: Systemd.Timer?
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(loop: EventLoop, runs: RunTable) {
+        self.loop = loop
+        self.runs = runs
+    }
 
     /// The run was frozen, and has these timers.
     func add(_ run: RunController, _ timers: [SignalTimer]) {
         guard !timers.isEmpty, let attempt = run.reportedAttempt else { return }
         if entries.updateValue(Entry(attempt: attempt, timers: timers), forKey: run.id) == nil { order.append(run.id) }
-        if timer == nil { timer = try? context.loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.look() } }
+        if timer == nil { timer = try? loop.makeTimer(kind: .appTimer) { [weak self] _ in self?.look() } }
         if order.count == 1 { arm() }
     }
 
-    private func arm() { timer?.arm(at: order.isEmpty ? nil : context.loop.now() + Self.interval) }
+    private func arm() { timer?.arm(at: order.isEmpty ? nil : loop.now() + Self.interval) }
 
     private func look() {
         let looked = Array(order.prefix(Self.mostLooks))
         order.removeFirst(looked.count)
         for id in looked {
-            guard let entry = entries[id], let run = context.runs[id], run.isFrozen,
+            guard let entry = entries[id], let run = runs[id], run.isFrozen,
                 run.reportedAttempt == entry.attempt
             else {
                 entries[id] = nil

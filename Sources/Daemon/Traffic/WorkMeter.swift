@@ -19,12 +19,16 @@ final class WorkMeter {
         var isFrozen: Bool
     }
 
-    private unowned let context: DaemonContext
+    private let loop: EventLoop
+    /// A run holds this object while its input is watched.
+    private unowned let runs: RunTable
+    private let containment: Containment
+    private let signalTimers: SignalTimerPoll
     private let tables: SocketTables
     private let clocks = SchedulerClocks()
     private var jobs: [Job] = []
     private var current: (job: Job, look: WorkLook)?
-    private lazy var asker = SocketAsker(context.loop, isSerialized: tables.isSerialized)
+    private lazy var asker = SocketAsker(loop, isSerialized: tables.isSerialized)
     /// Looks that wait for the answer to their question, by app.
     private var waiting: [AppID: (job: Job, look: WorkLook)] = [:]
     /// Those whose question is over.
@@ -42,14 +46,22 @@ final class WorkMeter {
     private var known: [RunID: WorkBaseline] = [:]
     private var mostKnown = WorkMeter.fewKnown
     private var isFailureLogged = false
+    /// When (`EventLoop.now`) /proc/locks may be read again to find programs that wait for locks of an app.
+    private var nextSearchForWaiters = Duration.zero
 
     /// With more runs, those that are over are looked for.
     private static let fewKnown = 64
     /// For how long a search of /proc serves other looks.
     private static let scanValidity = Duration.milliseconds(100)
+    /// The shortest time between two readings of /proc/locks for programs that wait for shared locks: the loop waits some 10 ms for
+    /// the kernel then. As long as a shared lock keeps an app awake before it is looked at again.
+    private static let intervalForWaiters = Duration.seconds(5)
 
-    init(_ context: DaemonContext, tables: SocketTables = SocketTables()) {
-        self.context = context
+    init(loop: EventLoop, runs: RunTable, containment: Containment, tables: SocketTables = SocketTables()) {
+        self.loop = loop
+        self.runs = runs
+        self.containment = containment
+        signalTimers = SignalTimerPoll(loop: loop, runs: runs)
         self.tables = tables
     }
 
@@ -67,7 +79,7 @@ final class WorkMeter {
     func restoreRests(of run: RunID) {
         keptRests[run] = nil
         guard let rests = known[run]?.takeKeptRests(), !rests.isEmpty else { return }
-        let now = context.loop.now()
+        let now = loop.now()
         for rest in rests { rest.restore(at: now) }
     }
 
@@ -88,16 +100,24 @@ final class WorkMeter {
         guard hasSignalTimers, run.manifest.policy.keepsTimers else { return }
         let proc = ProcFS()
         let pids = (try? run.enclosure.pids()) ?? []
-        context.signalTimers.add(run, pids.compactMap { (try? SignalTimer(of: $0, proc)) ?? nil })
+        signalTimers.add(run, pids.compactMap { (try? SignalTimer(of: $0, proc)) ?? nil })
     }
 
     /// Timer descriptors that the run uses for ticks, by process: input there does not wake it.
     func ticks(of run: RunID) -> Set<TimerTick> { known[run]?.timerTicks ?? [] }
 
+    /// Whether a search for file locks may read /proc/locks to find programs that wait for a shared one.
+    func mayFindWaiters() -> Bool {
+        let now = loop.now()
+        guard now >= nextSearchForWaiters else { return false }
+        nextSearchForWaiters = now + Self.intervalForWaiters
+        return true
+    }
+
     private func start() {
         if isMeasuring { return }
         isMeasuring = true
-        context.loop.work.add { [weak self] in self?.step() ?? false }
+        loop.work.add { [weak self] in self?.step() ?? false }
     }
 
     /// A TCP socket of a run as the last look has found it.
@@ -124,7 +144,7 @@ final class WorkMeter {
 
     /// Returns the run if it has not been suspended or thawed since the look was asked for.
     private func validRun(_ job: Job) -> RunController? {
-        guard let run = context.runs[job.run], run.isFrozen == job.isFrozen, run.freezeAttempt == job.attempt else {
+        guard let run = runs[job.run], run.isFrozen == job.isFrozen, run.freezeAttempt == job.attempt else {
             return nil
         }
         // It may have been continued by another process, and is being frozen again.
@@ -135,10 +155,10 @@ final class WorkMeter {
     /// In process-group mode: searches /proc on, unless a search was just made.
     /// - Returns: whether the processes are known, or each run's are searched for by themselves.
     private func hasProcesses() -> Bool {
-        let now = context.loop.now()
+        let now = loop.now()
         if isScanned, now - scanBegan <= Self.scanValidity { return true }
         if scan == nil || isScanned {
-            guard let made = context.containment.makeScan() else {
+            guard let made = containment.makeScan() else {
                 // With cgroups.
                 (scan, isScanned, scanBegan) = (nil, true, now)
                 return true
@@ -167,7 +187,7 @@ final class WorkMeter {
             case .full, .moment: break
             }
             let look = WorkLook(
-                members, at: context.loop.now(), cgroup: run.enclosure.cgroupID,
+                members, at: loop.now(), cgroup: run.enclosure.cgroupID,
                 baseline: known[job.run] ?? WorkBaseline(), tables: tables, clocks: clocks, isFrozen: job.isFrozen,
                 mayAsk: asker.mayAsk(about: job.app))
             current = (job, look)
@@ -178,7 +198,7 @@ final class WorkMeter {
 
     /// The processor time, and what the next look is compared with.
     private func resume(_ job: Job, _ members: Enclosure.Members) -> RunWork {
-        RunWork(known[job.run, default: WorkBaseline()].resume(members, at: context.loop.now()))
+        RunWork(known[job.run, default: WorkBaseline()].resume(members, at: loop.now()))
     }
 
     private func advance(_ job: Job, _ look: WorkLook) {
@@ -187,7 +207,7 @@ final class WorkMeter {
             return
         }
         do {
-            if try look.advance(at: context.loop.now()) { return }
+            if try look.advance(at: loop.now()) { return }
             current = nil
             if let question = look.question { wait(question, look, job) } else { report(run, look, job) }
         } catch {
@@ -229,7 +249,7 @@ final class WorkMeter {
             job.isFrozen
             ? known[run.id, default: WorkBaseline()].judgeFrozen(look.findings, idleTime: idleTime)
             : known[run.id, default: WorkBaseline()].judge(look.findings, idleTime: idleTime)
-        if job.isFrozen, run.manifest.policy.keepsTimers { context.signalTimers.add(run, look.findings.signalTimers) }
+        if job.isFrozen, run.manifest.policy.keepsTimers { signalTimers.add(run, look.findings.signalTimers) }
         if known.count > mostKnown { removeEnded() }
         if job.isFrozen, let rests = known[run.id]?.keptRests, !rests.isEmpty {
             keptRests[run.id] = KeptRests(attempt: job.attempt, all: rests)
@@ -248,10 +268,10 @@ final class WorkMeter {
     }
 
     private func removeEnded() {
-        known = known.filter { context.runs[$0.key] != nil }
+        known = known.filter { runs[$0.key] != nil }
         mostKnown = 2 * known.count + Self.fewKnown
-        lateRuns = lateRuns.filter { context.runs[$0] != nil }
-        keptRests = keptRests.filter { context.runs[$0.key] != nil }
+        lateRuns = lateRuns.filter { runs[$0] != nil }
+        keptRests = keptRests.filter { runs[$0.key] != nil }
     }
 
     /// The app counts as having what it may have.
