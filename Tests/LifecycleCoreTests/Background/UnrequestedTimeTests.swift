@@ -186,6 +186,14 @@ struct UnrequestedTimeTests {
         #expect(harness.state("home") == .background)
     }
 
+    @Test("an app that is on its way to the background cannot bring an app to the foreground (L53)")
+    func requestWhileEntering() {
+        let harness = Harness("photos", "other")
+        harness.move("photos", to: .entering)
+        let request = harness.request("other", .activate, by: .app(id("photos")))
+        #expect(harness.answers[request] == .refused(.requesterNotInForeground))
+    }
+
     @Test("a launch that an app asks for is postponed after an early end, and does not reset the delay (L11, L53)")
     func launchesAreNotUsers() {
         let harness = Harness("photos", "other")

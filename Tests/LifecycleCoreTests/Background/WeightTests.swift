@@ -35,6 +35,15 @@ struct WeightTests {
         #expect(weights(harness, since: mark) == [false, true])
     }
 
+    @Test("an app that a user wakes has its normal weight before it runs again (L19)")
+    func beforeThaw() {
+        let harness = suspended()
+        harness.behave("photos") { $0.thaws = false }
+        let mark = harness.mark
+        harness.push("photos")
+        #expect(weights(harness, since: mark) == [false])
+    }
+
     @Test("a task that is open after a user's wake gets less again (L19)")
     func task() {
         let harness = suspended()

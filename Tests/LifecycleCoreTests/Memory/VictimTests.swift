@@ -165,6 +165,20 @@ struct VictimTests {
         #expect(harness.killed() == ["a"])
     }
 
+    @Test("a look within the second in which running apps may answer the warning kills no app (L35)")
+    func lookWithinSecond() {
+        let harness = Harness(suspended: [("a", 300)])
+        harness.register("front")
+        harness.launch("front")
+        harness.advance(.seconds(1000))
+        leave(harness, 400)
+        harness.advance(.milliseconds(900))
+        harness.handle(.pressureStalled(.warning))
+        #expect(harness.killed() == [])
+        harness.advance(.milliseconds(200))
+        #expect(harness.killed() == ["a"])
+    }
+
     @Test("running apps that free memory after the warning save the others (L35)")
     func warningHelps() {
         let harness = Harness(suspended: [("a", 300)])
@@ -223,6 +237,19 @@ struct VictimTests {
         harness.advance(.milliseconds(100))
         #expect(harness.killed() == ["front"])
         #expect(try harness.receipt("front").state == .active)
+    }
+
+    @Test("an active app is not killed within a second of the first look, whatever stalls meanwhile (L38)")
+    func activeBeforeSecondLook() {
+        let harness = Harness("front")
+        harness.launch("front")
+        harness.advance(.seconds(1000))
+        leave(harness, 50)
+        harness.advance(.milliseconds(900))
+        harness.handle(.pressureStalled(.critical))
+        #expect(harness.killed() == [])
+        harness.advance(.milliseconds(100))
+        #expect(harness.killed() == ["front"])
     }
 
     @Test("an active app is not killed while no task stalls, or for one event (L38)")
