@@ -58,6 +58,18 @@ struct ReloadTests {
         #expect(harness.killed() == ["web"])
     }
 
+    @Test("a worker that becomes an app while it is thawed has a budget for its tasks (L21, L49)")
+    func budgetWhileWaking() {
+        let harness = TrafficTests.worker()
+        TrafficTests.rest(harness)
+        harness.behave("web") { $0.thaws = false }
+        harness.task("web", "upload")
+        harness.register("web") { $0.role = .app }
+        harness.finish("web", .waking, harness.run("web"))
+        #expect(harness.view("web").awakeReasons == [.task(name: "upload")])
+        #expect(harness.view("web").backgroundTimeRemaining == .seconds(30))
+    }
+
     @Test("an app that becomes a worker while it enters the background has no budget (L49)")
     func entering() {
         let harness = Harness("web") { $0.backgroundDeadline = .seconds(60) }

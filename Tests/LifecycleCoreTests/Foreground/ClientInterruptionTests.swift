@@ -57,6 +57,18 @@ struct ClientInterruptionTests {
         #expect(harness.state("photos") == .inactive)
     }
 
+    @Test("of several interruptions that end with their clients a request ends the oldest one (L13)")
+    func oldestEndsByRequest() {
+        let harness = activeHarness()
+        let first = harness.request("photos", .interruptWhileConnected)
+        let second = harness.request("photos", .interruptWhileConnected)
+        harness.request("photos", .endInterruption)
+        harness.handle(.requestAbandoned(first))
+        #expect(harness.state("photos") == .inactive)
+        harness.handle(.requestAbandoned(second))
+        #expect(harness.state("photos") == .active)
+    }
+
     @Test("an interruption that ended in the background, or with the app, does not end again with its client (L13)")
     func background() {
         let harness = activeHarness()

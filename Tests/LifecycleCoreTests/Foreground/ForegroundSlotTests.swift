@@ -28,6 +28,16 @@ struct ForegroundSlotTests {
         #expect(harness.view("mail").isForeground)
     }
 
+    @Test("an app that was activated longest ago on another seat is not displaced (L12)")
+    func olderOnOtherSeat() {
+        let harness = Harness("photos", "mail")
+        harness.register("movie") { $0.seat = "seat1" }
+        for app in ["movie", "photos", "mail"] { harness.launch(app) }
+        #expect(harness.state("movie") == .active)
+        #expect(harness.state("photos") == .background)
+        #expect(harness.state("mail") == .active)
+    }
+
     @Test("of two foreground apps the one that was activated longest ago is displaced (L12)")
     func limitOfTwo() {
         let harness = Harness("photos", "mail", "music")

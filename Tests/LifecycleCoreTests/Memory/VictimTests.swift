@@ -179,6 +179,22 @@ struct VictimTests {
         #expect(harness.killed() == ["a"])
     }
 
+    @Test("running apps have a second in each shortage, also if they were warned in the one before (L35)")
+    func warnedInEachShortage() {
+        let harness = Harness(suspended: [("a", 300)])
+        harness.register("front")
+        harness.launch("front")
+        harness.advance(.seconds(1000))
+        leave(harness, 400)
+        leave(harness, 9000)
+        harness.advance(.seconds(60))
+        #expect(harness.core.memory.level == .normal)
+        leave(harness, 400)
+        #expect(harness.killed() == [])
+        harness.advance(.milliseconds(1100))
+        #expect(harness.killed() == ["a"])
+    }
+
     @Test("running apps that free memory after the warning save the others (L35)")
     func warningHelps() {
         let harness = Harness(suspended: [("a", 300)])
@@ -249,6 +265,21 @@ struct VictimTests {
         harness.handle(.pressureStalled(.critical))
         #expect(harness.killed() == [])
         harness.advance(.milliseconds(100))
+        #expect(harness.killed() == ["front"])
+    }
+
+    @Test("an active app is not killed at the first look of a shortage, if one before has ended (L38)")
+    func firstLookOfNextShortage() {
+        let harness = Harness("front")
+        harness.launch("front")
+        harness.advance(.seconds(1000))
+        leave(harness, 50)
+        leave(harness, 4000)
+        harness.advance(.seconds(60))
+        leave(harness, 50)
+        harness.advance(.milliseconds(900))
+        #expect(harness.killed() == [])
+        harness.advance(.milliseconds(200))
         #expect(harness.killed() == ["front"])
     }
 

@@ -308,7 +308,8 @@ struct OwnWakeTests {
     func bounds() {
         let harness = harness { $0.readiness = .notified }
         harness.suspend("mail")
-        for _ in 0..<64 { harness.push("mail") }
+        let pushes = (0..<64).map { _ in harness.push("mail") }
+        #expect(pushes.allSatisfy { harness.answers[$0] == .done(.background) })
         let wake = harness.launch("mail", .background, .timer)
         #expect(harness.answers[wake] == .refused(.tooMany("64 wakes have not ended")))
         harness.handle(.run(harness.run("mail"), .wakeCompleted(.noData)))
