@@ -131,7 +131,7 @@ echo "     $kills kills; $(cat /run/vm-test/load-* | wc -l) requests meanwhile"
 check "after $kills kills at random times every app has the same process and state" same "$(world)" "$before"
 check "every app had the same process and state during the kills" test $same -eq $((most / 5))
 check "no request was lost or failed" \
-    same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-*)" ""
+    same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-load*)" ""
 for app in load1 load2; do
     launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
     receipts=$(ctl --json receipts $app | grep -o '"id":' | wc -l)

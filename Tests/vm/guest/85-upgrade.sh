@@ -99,7 +99,7 @@ echo "     longest time between two reads: $longest ms"
 check "no tick is missing" has "$(cat /run/vm-test/ticks)" "0 missing"
 echo "     longest time between two ticks (sent every 10 ms): $(cut -d';' -f2 /run/vm-test/ticks)"
 check "no request was lost or failed" \
-    same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-*)" ""
+    same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-load*)" ""
 for app in $loads; do
     launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
     receipts=$(ctl --json receipts $app | grep -o '"id":' | wc -l)
