@@ -87,7 +87,8 @@ extension LifecycleCore {
     mutating func reclaimUnderPressure(_ now: Instant) {
         guard memoryState.reclaiming == nil, memoryState.level > .normal, let cause = memoryState.cause else { return }
         switch cause {
-        case .budget, .simulated: return
+        // Available memory may be critical beside it: kills wait for the push-out then.
+        case .budget, .simulated: if memoryState.swappingSince == nil { return }
         case .available, .pressure, .limit: break
         }
         if let index = nextReclaim { reclaim(index) }
@@ -107,6 +108,7 @@ extension LifecycleCore {
         return next?.index
     }
 
+    /// Called for each reading: how long available memory has been critical although the kernel can swap.
     mutating func recordSwapping(_ pools: MemoryPools, _ now: Instant) {
         guard let machine = pools.machine, machine.hasSwap, machine.isCritical else {
             memoryState.swappingSince = nil

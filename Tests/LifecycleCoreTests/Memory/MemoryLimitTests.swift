@@ -79,6 +79,20 @@ struct MemoryLimitTests {
         #expect(harness.killed() == ["a"])
     }
 
+    @Test("suspended apps are pushed out for available memory also while the budget is exceeded (L35, L37)")
+    func pushedOutBesideBudget() {
+        let harness = swapping([("a", 300)])
+        harness.behave("a") { $0.reclaimed = nil }
+        harness.register("front")
+        harness.behave("front") { $0.memory = 500 * mebibyte }
+        harness.launch("front")
+        harness.kernel.others -= 500 * mebibyte
+        harness.configure { $0.budget = 400 * mebibyte }
+        look(harness)
+        #expect(harness.core.memory.cause == .budget)
+        #expect(harness.effects.contains { if case .reclaim = $0 { true } else { false } })
+    }
+
     @Test("while swap has space, an app is killed once available memory was critical for 1s at each reading (L35)")
     func momentsWithoutMemory() {
         // It is too small to be pushed out.
