@@ -19,21 +19,27 @@ extension LifecycleCore {
         }
         // In the foreground it takes no background time.
         let hasNoTime = !task.isOfUser && isUnrequestedTimeUsedUp(index, now)
-        if self[run: index].budget == .spent || isTooLate(index) || hasNoTime {
+        if self[run: index].budget == .spent || isTooLate(index, task) || hasNoTime {
             return report(.taskRefused(id, name: name))
         }
         let excess = self[run: index].assertions.beginTask(task, limit: Self.maximumTasks)
         report(.taskBegan(id, name: name))
         if let excess { return kill(index, .tooManyTasks(excess), .tooManyTasks, now) }
         assertionBegan(index, now)
+        if self[run: index].budget.isNoticeGiven { notifyOfExpiration(index) }
     }
 
-    /// A suspended app is not woken for a task that was begun before the freeze and would get no more than the notice (L22).
-    private func isTooLate(_ index: AppIndex) -> Bool {
-        guard case .suspended? = apps[index].execution, case .paused(let paused) = self[run: index].budget else {
-            return false
+    /// L22: an app whose tasks have ended in time after the notice would be killed for the next one, which it begins without knowing
+    /// that the time ends. A suspended app is not woken for a task that was begun before the freeze and would get no more than the
+    /// notice.
+    private func isTooLate(_ index: AppIndex, _ task: Assertion) -> Bool {
+        switch self[run: index].budget {
+        case .counting(let counting):
+            counting.isNoticeGiven && task.owner != .daemon && !self[run: index].assertions.hasLimitedTasks
+        case .paused(let paused):
+            apps[index].phase == .suspended && paused.left <= apps[index].policy.expirationNotice
+        case .idle, .spent: false
         }
-        return paused.left <= apps[index].policy.expirationNotice
     }
 
     /// Of several tasks with one name the oldest ends. Tasks that may have ended while there was no daemon come last: if the
@@ -102,6 +108,10 @@ extension LifecycleCore {
         }
         guard let deadline = self[run: index].budget.deadline else { return }
         self[run: index].budget = .counting(.init(deadline: deadline, isNoticeGiven: true))
+        notifyOfExpiration(index)
+    }
+
+    private mutating func notifyOfExpiration(_ index: AppIndex) {
         report(.tasksExpiring(apps[index].id, names: self[run: index].assertions.limitedTaskNames))
         notify(index, .tasksExpiring)
     }

@@ -25,6 +25,8 @@ struct DeadlineChecker {
     private var open: [[Open]]
     /// By app: whether an inspection is in progress.
     private var isInspecting: [Bool]
+    /// By app: the tasks that began in the background, and have not ended, of which it was not notified that they expire (L22).
+    private var unannounced: [[String]]
     /// Whether the inspection of this event found a debugger; `nil`: the event is no inspection.
     private var found: Bool?
     /// The apps that missed a deadline in this event, and that were killed.
@@ -34,6 +36,7 @@ struct DeadlineChecker {
     init(apps: Int) {
         open = Array(repeating: [], count: apps)
         isInspecting = Array(repeating: false, count: apps)
+        unannounced = Array(repeating: [], count: apps)
     }
 
     func isOpen(_ kind: DeadlineKind, of app: Int) -> Bool { open[app].contains { $0.kind == kind } }
@@ -126,6 +129,11 @@ struct DeadlineChecker {
                 one.credited += time.microseconds
                 one.isInspected = false
             }
+        case .taskBegan(_, let name):
+            if ![.foreground, .launching].contains(model.apps[app].phase) { unannounced[app].append(name) }
+        case .taskEnded(_, let name, _):
+            if let index = unannounced[app].firstIndex(of: name) { unannounced[app].remove(at: index) }
+        case .tasksExpiring(_, let names): unannounced[app].removeAll(where: names.contains)
         default: break
         }
     }
@@ -184,7 +192,11 @@ struct DeadlineChecker {
             findings.check(
                 waited - one.credited < 10 * .millisecond, .deadlinesAreFair,
                 "\(id): \(kind) is missed, but it had no processor for \(waited) µs")
-        case .backgroundTime, .wake, .watchdog, .thaw: break
+        case .backgroundTime:
+            findings.check(
+                unannounced[app].isEmpty, .deadlinesAreFair,
+                "\(id) is killed for \(unannounced[app]), but was not notified that they expire")
+        case .wake, .watchdog, .thaw: break
         }
         // A debugger keeps a deadline from ending for an hour, and not in a shutdown (L48).
         let isOverridden = model.isShuttingDown || one.debugged >= 3600 * .second
@@ -200,6 +212,7 @@ struct DeadlineChecker {
     ) {
         if let app, model.apps[app].state == .notRunning {
             isInspecting[app] = false
+            unannounced[app] = []
             findings.check(
                 open[app].isEmpty, .deadlinesAreFair,
                 "\(model.apps[app].id) is not running, but has open deadlines: \(openKinds(of: app))")

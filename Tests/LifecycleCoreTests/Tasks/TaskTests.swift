@@ -177,11 +177,9 @@ struct TaskTests {
         #expect(harness.notices("photos").last == .tasksExpiring)
         #expect(harness.reports().contains(.tasksExpiring(id("photos"), names: ["a", "b"])))
         harness.endTask("photos", "a")
-        harness.task("photos", "c")
         harness.advance(.seconds(4))
         #expect(harness.notices("photos").filter { $0 == .tasksExpiring }.count == 1)
         harness.endTask("photos", "b")
-        harness.endTask("photos", "c")
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
 
@@ -195,6 +193,27 @@ struct TaskTests {
         #expect(quiet.notices("photos").last == .tasksExpiring)
         quiet.advance(.seconds(3))
         #expect(quiet.killed() == ["photos"])
+    }
+
+    @Test("a task that begins after the expiration notice kills no app that was not notified of it (L22)")
+    func tasksAfterNotice() {
+        let harness = Harness("photos") { $0.suspendDelay = .seconds(3) }
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        harness.advance(.seconds(25))
+        // As one that saves what the expiring one has done.
+        harness.task("photos", "save")
+        #expect(harness.notices("photos").filter { $0 == .tasksExpiring }.count == 2)
+        #expect(harness.reports().last == .tasksExpiring(id("photos"), names: ["upload", "save"]))
+        harness.endTask("photos", "upload")
+        harness.endTask("photos", "save")
+        // It tries again, and would be killed at 30s.
+        harness.advance(.seconds(1))
+        harness.task("photos", "upload")
+        #expect(harness.reports().last == .taskRefused(id("photos"), name: "upload"))
+        harness.advance(.seconds(2))
+        #expect(harness.state("photos") == .suspended)
+        #expect(harness.killed() == [])
     }
 
     @Test(
