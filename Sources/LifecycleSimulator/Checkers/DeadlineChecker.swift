@@ -92,6 +92,7 @@ struct DeadlineChecker {
             isInspecting[app] = true
             for index in open[app].indices where open[app][index].due <= now { open[app][index].isInspected = true }
         case .kill: killed = app
+        case .spawn: unannounced[app] = []
         case .report(let report): record(report, of: app, in: event, model, now, &findings)
         default: break
         }
@@ -212,7 +213,6 @@ struct DeadlineChecker {
     ) {
         if let app, model.apps[app].state == .notRunning {
             isInspecting[app] = false
-            unannounced[app] = []
             findings.check(
                 open[app].isEmpty, .deadlinesAreFair,
                 "\(model.apps[app].id) is not running, but has open deadlines: \(openKinds(of: app))")
