@@ -1,15 +1,17 @@
 /// Which apps in the background get less of the processor (L19).
 extension LifecycleCore {
     /// An app that is awake on behalf of a user, or of a peer outside every app, runs at normal weight until that wake is over.
-    /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less.
+    /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less. Once its tasks expire it has to end them, or
+    /// is killed (L23): beside a busy processor it could not with less.
     /// What uses too much gets less, whatever it is awake for (L44).
     @inline(__always)
     private func isAwakeForOthers(_ index: AppIndex) -> Bool {
         if isProcessorThrottled(index) { return false }
         if apps[index].policy.role == .worker { return true }
         // A user listens.
-        return storage(index).run.assertions.containsWake { $0.reason.isForOthers && !$0.isUnrequested }
-            || isInMode(index, [.audio, .call])
+        let run = storage(index).run
+        return run.assertions.containsWake { $0.reason.isForOthers && !$0.isUnrequested }
+            || isInMode(index, [.audio, .call]) || run.budget.isNoticeGiven && run.assertions.hasLimitedTasks
     }
 
     /// The app has entered the background, or was woken.

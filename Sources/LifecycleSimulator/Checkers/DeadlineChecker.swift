@@ -27,6 +27,8 @@ struct DeadlineChecker {
     private var isInspecting: [Bool]
     /// By app: the tasks that began in the background, and have not ended, of which it was not notified that they expire (L22).
     private var unannounced: [[String]]
+    /// By app: it was notified that its tasks expire, and its background time counts.
+    private var expires: [Bool]
     /// Whether the inspection of this event found a debugger; `nil`: the event is no inspection.
     private var found: Bool?
     /// The apps that missed a deadline in this event, and that were killed.
@@ -37,6 +39,7 @@ struct DeadlineChecker {
         open = Array(repeating: [], count: apps)
         isInspecting = Array(repeating: false, count: apps)
         unannounced = Array(repeating: [], count: apps)
+        expires = Array(repeating: false, count: apps)
     }
 
     func isOpen(_ kind: DeadlineKind, of app: Int) -> Bool { open[app].contains { $0.kind == kind } }
@@ -44,6 +47,7 @@ struct DeadlineChecker {
     func span(_ kind: DeadlineKind, _ wake: UInt64, of app: Int) -> (start: Microseconds, due: Microseconds)? {
         open[app].first { $0.kind == kind && $0.wake == wake }.map { ($0.start, $0.due) }
     }
+    func tasksExpire(of app: Int) -> Bool { expires[app] && isOpen(.backgroundTime, of: app) }
     func openKinds(of app: Int) -> [DeadlineKind] { open[app].map(\.kind) }
 
     // MARK: Events
@@ -107,6 +111,8 @@ struct DeadlineChecker {
             findings.check(
                 span(kind, wake, of: app) == nil, .deadlinesAreFair, "\(id): \(kind) starts, and is open already")
             open[app].append(Open(kind: kind, wake: wake, start: now, allowed: time.microseconds))
+            // What is left of the time of the notice after a suspension is no new time.
+            if kind == .backgroundTime, time > model.apps[app].policy.expirationNotice { expires[app] = false }
         case .deadlineExtended(_, let kind, let time): extend(app, kind, time, model, now)
         case .deadlineMet(let id, let kind, _, let wake), .deadlineCancelled(let id, let kind, let wake):
             close(app, kind, wake, id, &findings)
@@ -134,7 +140,9 @@ struct DeadlineChecker {
             if ![.foreground, .launching].contains(model.apps[app].phase) { unannounced[app].append(name) }
         case .taskEnded(_, let name, _):
             if let index = unannounced[app].firstIndex(of: name) { unannounced[app].remove(at: index) }
-        case .tasksExpiring(_, let names): unannounced[app].removeAll(where: names.contains)
+        case .tasksExpiring(_, let names):
+            unannounced[app].removeAll(where: names.contains)
+            expires[app] = true
         default: break
         }
     }

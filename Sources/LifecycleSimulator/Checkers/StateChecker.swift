@@ -34,7 +34,7 @@ struct StateChecker {
                 "\(known.id) plays audio or is in a call, but is throttled")
             findings.check(
                 run.isThrottled || !hasAnswered || deadlines.isOpen(.wake, of: app) || known.policy.role == .worker
-                    || isAudible,
+                    || isAudible || deadlines.tasksExpire(of: app),
                 .backgroundIsThrottled, "\(known.id) is in the background, but not throttled")
         case .notRunning, .launching, .terminating: break
         }

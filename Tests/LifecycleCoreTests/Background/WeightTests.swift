@@ -56,6 +56,21 @@ struct WeightTests {
         #expect(weights(harness, since: mark) == [true])
     }
 
+    @Test("an app whose tasks expire runs at normal weight until they have ended (L19, L22)")
+    func expiringTasks() {
+        let harness = Harness("photos") { $0.suspendDelay = .seconds(3) }
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        harness.task("photos", "save")
+        let mark = harness.mark
+        harness.advance(.seconds(25))
+        #expect(weights(harness, since: mark) == [false])
+        harness.endTask("photos", "upload")
+        #expect(weights(harness, since: mark) == [false])
+        harness.endTask("photos", "save")
+        #expect(weights(harness, since: mark) == [false, true])
+    }
+
     @Test("an app in the background that a user sends a push is throttled no longer, for the time of the wake (L19)")
     func awake() {
         let harness = Harness("photos") { $0.backgroundTime = nil }
