@@ -22,23 +22,22 @@ struct ModelModes {
     /// Whether the app asserts them or sources show them.
     var held: BackgroundModes { asserted.union(shown.intersection(declared)) }
 
-    mutating func record(_ event: RunEvent) {
+    mutating func record(_ event: ModeEvent) {
         switch event {
-        case .modeBegan(let mode):
+        case .began(let mode):
             guard declared.contains(mode) else { return }
             asserted.insert(mode)
             unused.remove(mode)
-        case .modeEnded(let mode):
+        case .ended(let mode):
             asserted.subtract(mode)
             unused.subtract(mode)
-        case .modesShown(let modes): shown = modes
-        case .modesUnused(let modes):
+        case .shown(let modes): shown = modes
+        case .unused(let modes):
             let isUsed = unused.subtracting(modes)
             let isUnused = asserted.intersection(modes)
             asserted = asserted.subtracting(isUnused).union(isUsed)
             unused = unused.subtracting(isUsed).union(isUnused)
         case .inhibitorChanged(let inhibitor): isInhibited = inhibitor != nil
-        default: break
         }
     }
 }
@@ -62,7 +61,7 @@ extension CoreModel {
     mutating func recordMode(_ event: Event) {
         switch event {
         case .registered(let id, let policy, _): if let app = indexes[id] { apps[app].modes.declare(policy) }
-        case .run(let run, let what):
+        case .run(let run, .mode(let what)):
             if let app = currentApp(of: run), apps[app].mayBeInMode { apps[app].modes.record(what) }
         default: break
         }

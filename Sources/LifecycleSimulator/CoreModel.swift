@@ -175,22 +175,23 @@ struct CoreModel {
             // A limit below 1 means 1.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
-        case .run(let run, .exited(_, _, _, let remaining)):
+        case .run(let run, .process(.exited(_, _, _, let remaining))):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
             if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
         case .run(let run, .hookEnded(let number, _)):
             if let app = currentApp(of: run) { endHook(app, number) }
-        case .run(let run, .executed):
+        case .run(let run, .process(.executed)):
             guard let app = currentApp(of: run), !apps[app].isExecuted else { return }
             apps[app].isExecuted = true
             apps[app].startUpTime = apps[app].policy.startUpTime
-        case .run(let run, .spawnFailed), .run(let run, .emptied):
+        case .run(let run, .process(.spawnFailed)), .run(let run, .process(.emptied)):
             if let app = currentApp(of: run) { apps[app].phase = .ending }
-        case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
+        case .run(let run, .transition(.backgroundEntered)),
+            .run(let run, .transition(.notified(.didEnterBackground, delivered: true, _))):
             if let app = currentApp(of: run) { apps[app].takesPart = true }
         case .run(let run, .scene): if let app = currentApp(of: run) { apps[app].hasScenes = true }
         case .requested(_, let id, .scene, by: _): if let app = indexes[id] { apps[app].hasScenes = true }
-        case .run(let run, .attached(let handled)):
+        case .run(let run, .connection(.attached(let handled))):
             if let app = currentApp(of: run), handled.contains(.didEnterBackground) { apps[app].takesPart = true }
         case .run, .started, .requested, .memoryMeasured, .requestAbandoned, .sleepRequested, .awoke, .locked,
             .unlocked,
@@ -271,8 +272,8 @@ struct CoreModel {
 
     private func answeringApp(_ event: Event) -> Int? {
         switch event {
-        case .run(let run, .backgroundEntered), .run(let run, .stopped),
-            .run(let run, .notified(.didEnterBackground, delivered: false, _)):
+        case .run(let run, .transition(.backgroundEntered)), .run(let run, .process(.stopped)),
+            .run(let run, .transition(.notified(.didEnterBackground, delivered: false, _))):
             currentApp(of: run)
         default: nil
         }
@@ -284,16 +285,18 @@ struct CoreModel {
         }
         guard case .run(let run, let what) = event, let app = currentApp(of: run) else { return }
         switch (what, apps[app].readiness) {
-        case (.executed, .executed), (.ready, _), (.exited, .forked): apps[app].isReady = true
-        case (.activityMeasured(let activity), .listening): if activity.listens ?? false { apps[app].isReady = true }
+        case (.process(.executed), .executed), (.transition(.ready), _), (.process(.exited), .forked):
+            apps[app].isReady = true
+        case (.deadline(.activityMeasured(let activity)), .listening):
+            if activity.listens ?? false { apps[app].isReady = true }
         default: break
         }
     }
 
     private mutating func recordStop(_ event: Event) {
         switch event {
-        case .run(let run, .stopped): if let app = currentApp(of: run) { apps[app].isStopped = true }
-        case .run(let run, .continued), .run(let run, .mainProcessChanged):
+        case .run(let run, .process(.stopped)): if let app = currentApp(of: run) { apps[app].isStopped = true }
+        case .run(let run, .process(.continued)), .run(let run, .process(.mainProcessChanged)):
             if let app = currentApp(of: run) { apps[app].isStopped = false }
         default: break
         }

@@ -89,7 +89,7 @@ extension World {
     mutating func measureProcessor(_ run: Int) {
         let processor = processor(of: run)
         runs[run].processor = processor
-        let measured = RunEvent.processorMeasured(used: processor.used.duration, waited: processor.waited.duration)
+        let measured = RunEvent.processor(.measured(used: processor.used.duration, waited: processor.waited.duration))
         deliver(.run(runs[run].id, measured), after: 5 + now % 400)
     }
 

@@ -26,6 +26,4 @@ extension Line {
         default: break
         }
     }
-
-    mutating func addHookEnd(_ number: Int, _ outcome: HookOutcome) { add("'s hook \(number) ended: \(outcome)") }
 }

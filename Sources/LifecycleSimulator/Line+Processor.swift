@@ -2,11 +2,15 @@ import LifecycleCore
 
 /// The words of processor time in the background (L44).
 extension Line {
-    mutating func addProcessor(_ used: Duration, _ waited: Duration) {
-        add(" has used ")
-        add(used)
-        add(" of processor time, and waited ")
-        add(waited)
+    mutating func add(_ event: ProcessorEvent) {
+        switch event {
+        case .measured(let used, let waited):
+            add(" has used ")
+            add(used)
+            add(" of processor time, and waited ")
+            add(waited)
+        case .gpuUsed(let time): add(" has used a GPU for ", time)
+        }
     }
 
     mutating func addProcessor(_ effect: Effect, _ app: String) {

@@ -4,13 +4,8 @@ import LifecycleCore
 extension Line {
     // MARK: Events
 
-    mutating func addTraffic(_ event: RunEvent) {
+    mutating func add(_ event: TrafficEvent) {
         switch event {
-        case .locksFound(let attempt, let locks):
-            add(" holds ")
-            add(locks.count)
-            add(" file locks, attempt ")
-            add(attempt)
         case .inputWatched(let attempt, let watch):
             add(" is watched, attempt ")
             add(attempt)
@@ -22,7 +17,7 @@ extension Line {
             add(": ")
             add(input)
         case .workMeasured(let work): add(work)
-        default: break
+        case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
         }
     }
 

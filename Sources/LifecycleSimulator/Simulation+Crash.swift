@@ -104,26 +104,24 @@ extension World {
 
     private func afterCrash(_ event: RunEvent, messagesKept: Bool, losesStatus: () -> Bool) -> RunEvent? {
         switch event {
-        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .sizeMeasured, .thawed, .reclaimed,
-            .locksFound,
-            .inputWatched,
-            .inputArrived, .workMeasured, .processorMeasured, .gpuUsed:
+        // Measurements, freezes and watches belong to the previous daemon.
+        case .deadline(.inspected), .deadline(.activityMeasured), .suspension(.locksFound), .suspension(.frozen),
+            .suspension(.footprintMeasured), .suspension(.thawed), .memory(.sizeMeasured), .memory(.reclaimed),
+            .traffic(.inputWatched), .traffic(.inputArrived), .traffic(.workMeasured), .processor:
             nil
-        case .ready, .backgroundEntered, .taskBegan, .taskEnded, .taskProgressed, .modeBegan, .modeEnded,
-            .timeoutExtended,
-            .wakeCompleted, .heartbeat,
-            .heartbeatGivenUp, .heartbeatTimeChanged, .stopping, .terminationAnswered, .idleHinted, .scene,
-            .snapshotTaken, .sceneSnapshotTaken, .withdrawn:
+        case .transition(.ready), .transition(.backgroundEntered), .transition(.stopping),
+            .transition(.terminationAnswered), .deadline(.extended), .watchdog, .traffic(.idleHinted), .task,
+            .mode(.began), .mode(.ended), .scene, .wake(.completed), .connection(.snapshotTaken),
+            .connection(.withdrawn):
             messagesKept ? event : nil
-        case .exited(_, let cpu, let memory, let remaining):
-            losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event
+        case .process(.exited(_, let cpu, let memory, let remaining)):
+            losesStatus() ? .process(.exited(.unknown, cpu: cpu, memory: memory, remaining: remaining)) : event
         // It finds the process by its pid.
         case .hookEnded(let number, _): losesStatus() ? .hookEnded(number: number, .ended(.unknown)) : event
-        // The next daemon looks at each run that is to be frozen.
         // Libraries connect again.
-        case .freezeLost, .outOfMemory, .notificationDelayed, .attached: event
-        case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
-            .reattached, .inhibitorChanged, .modesShown, .modesUnused:
+        case .connection(.attached): event
+        case .process, .transition(.notified), .suspension(.freezeLost), .memory(.outOfMemory),
+            .wake(.notificationDelayed), .mode(.inhibitorChanged), .mode(.shown), .mode(.unused):
             event
         }
     }
@@ -135,14 +133,15 @@ extension World {
             guard let run = index(of: id), runs[run].isAskedToFreeze else { return false }
             if runs[run].freezer == .frozen {
                 if let locks = traffic.runs[run].locks {
-                    deliver(.run(id, .locksFound(attempt: runs[run].attempt, locks)), after: 100)
+                    deliver(.run(id, .suspension(.locksFound(attempt: runs[run].attempt, locks))), after: 100)
                 }
-                deliver(.run(id, .frozen(attempt: runs[run].attempt, memory: runs[run].memory)), after: 100)
+                deliver(
+                    .run(id, .suspension(.frozen(attempt: runs[run].attempt, memory: runs[run].memory))), after: 100)
             }
             return true
         case .thaw(let id, let attempt):
             guard let run = index(of: id), !runs[run].isAskedToFreeze else { return false }
-            deliver(.run(id, .thawed(attempt: attempt)), after: 100)
+            deliver(.run(id, .suspension(.thawed(attempt: attempt))), after: 100)
             return true
         case .kill(let id):
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
@@ -183,7 +182,8 @@ extension Simulation {
         world.dropUndelivered(messagesKept: messagesKept) { losesStatus.popLast() ?? false }
         handle(.recovered)
         for run in core.runIDs where checkers.findings.first == nil {
-            handle(.run(run, .reattached(messagesKept: messagesKept, noticesDelayed: plan.noticesAreDelayed())))
+            handle(
+                .run(run, .process(.reattached(messagesKept: messagesKept, noticesDelayed: plan.noticesAreDelayed()))))
         }
     }
 

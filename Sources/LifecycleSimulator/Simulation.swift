@@ -250,7 +250,7 @@ package struct Simulation<Core: DecidingCore> {
         if trace != nil { write(effect, app) }
         // After a recovery the core repeats requests that were in progress. A repetition is not checked as a second
         // request.
-        if case .run(_, .reattached) = event, world.repeatOutcome(effect) { return }
+        if case .run(_, .process(.reattached)) = event, world.repeatOutcome(effect) { return }
         checkers.record(effect, of: app, in: event, model, world, core)
         model.record(effect, of: app, at: world.now)
         let problem = world.perform(effect)

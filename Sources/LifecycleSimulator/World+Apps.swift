@@ -136,12 +136,12 @@ extension World {
         switch action {
         case .ready:
             runs[run].isReady = true
-            guard runs[run].readiness == .listening else { return send(run, .run(id, .ready)) }
+            guard runs[run].readiness == .listening else { return send(run, .run(id, .transition(.ready))) }
             runs[run].answers[DeadlineKind.launch.index] = now
         case .answerBackground:
             runs[run].isBackgroundAnswerDue = false
             if apps[runs[run].app].personality.stops, !isQuiet { return stop(run) }
-            send(run, .run(id, .backgroundEntered))
+            send(run, .run(id, .transition(.backgroundEntered)))
         case .stop: if !isQuiet { stop(run) }
         case .end(let status): if !isQuiet { schedule(.die(status), for: run, after: 0) }
         case .exitOnTerminate:
@@ -152,7 +152,7 @@ extension World {
         case .endAllTasks:
             while !runs[run].openTasks.isEmpty { endTask(run) }
             endExports(run)
-        case .extend(let time): send(run, .run(id, .timeoutExtended(by: time.duration)))
+        case .extend(let time): send(run, .run(id, .deadline(.extended(by: time.duration))))
         case .heartbeat: heartbeat(run)
         case .completeWake(let result): completeWakes(run, result)
         case .actSpontaneously: actSpontaneously(run)
@@ -162,7 +162,7 @@ extension World {
         case .answerRequests: answerRequests(run)
         case .unlockFile: traffic.runs[run].locks = nil
         case .beginMode(let mode, let time): beginMode(run, mode, for: time)
-        case .endMode(let mode): send(run, .run(id, .modeEnded(mode)))
+        case .endMode(let mode): send(run, .run(id, .mode(.ended(mode))))
         }
     }
 
@@ -191,7 +191,7 @@ extension World {
     private mutating func stop(_ run: Int) {
         runs[run].isStopped = true
         traffic.runs[run].lastStop = now
-        sendMessage(run, .run(runs[run].id, .stopped), after: kernelRandom.within(5...500))
+        sendMessage(run, .run(runs[run].id, .process(.stopped)), after: kernelRandom.within(5...500))
     }
 
     private mutating func beginTasks(_ run: Int, _ count: Int) {
@@ -200,21 +200,21 @@ extension World {
             let isCommon = apps[runs[run].app].random.chance(100)
             let name = isCommon ? "sync" : "task-\(runs[run].tasksBegun)"
             runs[run].openTasks.append(name)
-            send(run, .run(runs[run].id, .taskBegan(name: name, owner: runs[run].pid)))
+            send(run, .run(runs[run].id, .task(.began(name: name, owner: runs[run].pid))))
             if count < 100 { planProgress(run, name) }
         }
     }
 
     private mutating func endTask(_ run: Int) {
         guard let name = runs[run].openTasks.popLast() else { return }
-        send(run, .run(runs[run].id, .taskEnded(name: name)))
+        send(run, .run(runs[run].id, .task(.ended(name: name))))
     }
 
     private mutating func heartbeat(_ run: Int) {
         let app = runs[run].app
         guard let watchdog = apps[app].policy.watchdog, runs[run].isInForeground else { return }
         let isMissed = !isQuiet && apps[app].random.chance(30) && allows(.missesHeartbeat)
-        if !isMissed { send(run, .run(runs[run].id, .heartbeat)) }
+        if !isMissed { send(run, .run(runs[run].id, .watchdog(.heartbeat))) }
         let next = watchdog.microseconds / 3
         if apps[app].random.chance(990) || isQuiet { plan(.heartbeat, by: run, after: isMissed ? next * 4 : next) }
     }
@@ -227,13 +227,13 @@ extension World {
         guard let last = pushes.last else {
             // It does not know what it was woken for.
             if runs[run].hasUnread, !isQuiet { return }
-            return send(run, .run(runs[run].id, .wakeCompleted(result)))
+            return send(run, .run(runs[run].id, .wake(.completed(result))))
         }
         let isNamed = pushes.count > 1 || last % 3 > 0
         for push in isNamed ? pushes : pushes.dropLast() { runs[run].completed[push] = now }
-        send(run, .run(runs[run].id, .wakeCompleted(result, id: isNamed ? last : nil)))
+        send(run, .run(runs[run].id, .wake(.completed(result, id: isNamed ? last : nil))))
         for push in pushes.dropLast().reversed() {
-            sendMessage(run, .run(runs[run].id, .wakeCompleted(result, id: push)), after: 0)
+            sendMessage(run, .run(runs[run].id, .wake(.completed(result, id: push))), after: 0)
         }
     }
 
@@ -275,13 +275,13 @@ extension World {
         case .changeMainProcess:
             guard allows(.changesMainProcess) else { return }
             runs[run].isMainProcessAdopted = true
-            send(run, .run(id, .mainProcessChanged(pid: runs[run].pid)))
+            send(run, .run(id, .process(.mainProcessChanged(pid: runs[run].pid))))
         case .block: if allows(.blocksKill) { block(run) }
-        case .giveUpHeartbeat: if allows(.givesUpHeartbeat) { send(run, .run(id, .heartbeatGivenUp)) }
+        case .giveUpHeartbeat: if allows(.givesUpHeartbeat) { send(run, .run(id, .watchdog(.triggered))) }
         case .askForApp: if allows(.asksForApps) { askForApp(run) }
         case .announceEnd:
             runs[run].isTerminateAnswerDue = true
-            send(run, .run(id, .stopping))
+            send(run, .run(id, .transition(.stopping)))
             planAnswer(.end(.exited(0)), run, apps[app].policy.terminateDeadline)
         }
     }
@@ -307,14 +307,16 @@ extension World {
     mutating func sendUnexpected(_ run: Int, after delay: Microseconds) {
         let id = runs[run].id
         let events: [Event] = [
-            .run(id, .ready), .run(id, .backgroundEntered), .run(id, .continued),
-            .run(id, .taskEnded(name: "never-begun")),
-            .run(id, .wakeCompleted(.noData)), .run(id, .heartbeat), .run(id, .timeoutExtended(by: .seconds(1))),
-            .run(id, .taskBegan(name: "late", owner: runs[run].pid)), .run(id, .stopping), .run(id, .ready),
+            .run(id, .transition(.ready)), .run(id, .transition(.backgroundEntered)), .run(id, .process(.continued)),
+            .run(id, .task(.ended(name: "never-begun"))),
+            .run(id, .wake(.completed(.noData))), .run(id, .watchdog(.heartbeat)),
+            .run(id, .deadline(.extended(by: .seconds(1)))),
+            .run(id, .task(.began(name: "late", owner: runs[run].pid))), .run(id, .transition(.stopping)),
+            .run(id, .transition(.ready)),
         ]
         let event = apps[runs[run].app].random.pick(events)
-        if case .run(_, .taskBegan) = event { runs[run].openTasks.append("late") }
-        if event == .run(id, .stopping) { runs[run].isTerminateAnswerDue = true }
+        if case .run(_, .task(.began)) = event { runs[run].openTasks.append("late") }
+        if event == .run(id, .transition(.stopping)) { runs[run].isTerminateAnswerDue = true }
         sendMessage(run, event, after: delay)
     }
 }
@@ -323,24 +325,11 @@ extension RunEvent {
     /// The deadline that the app meets with it. `wakesAreCompleted` checks those of wakes.
     fileprivate var answeredDeadline: DeadlineKind? {
         switch self {
-        case .ready: .launch
-        case .backgroundEntered, .stopped: .background
-        case .heartbeat: .watchdog
-        case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .sizeMeasured, .thawed,
-            .reclaimed, .freezeLost,
-            .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
-            .continued,
-            .taskBegan, .taskEnded, .taskProgressed, .modeBegan, .modeEnded, .inhibitorChanged, .modesShown,
-            .modesUnused,
-            .wakeCompleted,
-            .timeoutExtended,
-            .heartbeatGivenUp, .heartbeatTimeChanged,
-            .stopping,
-            .mainProcessChanged,
-            .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured, .gpuUsed, .attached, .terminationAnswered, .idleHinted, .snapshotTaken,
-            .sceneSnapshotTaken, .withdrawn, .hookEnded,
-            .scene:
+        case .transition(.ready): .launch
+        case .transition(.backgroundEntered), .process(.stopped): .background
+        case .watchdog(.heartbeat): .watchdog
+        case .process, .transition, .deadline, .watchdog, .suspension, .memory, .traffic, .processor, .hookEnded, .task,
+            .mode, .scene, .wake, .connection:
             nil
         }
     }

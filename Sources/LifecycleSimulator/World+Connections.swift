@@ -46,7 +46,7 @@ extension World {
         var time = connections.random.chance(800) ? 0 : connections.random.within(0...5 * .second)
         for number in 0..<connections.random.within(1...4) {
             let handled = number == 0 ? drawHandled() : connections.random.pick([drawHandled(), drawHandled(), []])
-            plan(.send(.run(runs[run].id, .attached(handled))), by: run, after: Microseconds(time))
+            plan(.send(.run(runs[run].id, .connection(.attached(handled)))), by: run, after: Microseconds(time))
             time += connections.random.within(1 * .millisecond...20 * .second)
         }
         planHints(run)
@@ -58,7 +58,7 @@ extension World {
         for _ in 0..<connections.random.within(0...6) {
             time += connections.random.within(1 * .millisecond...30 * .second)
             let isIdle = connections.random.chance(850)
-            plan(.send(.run(runs[run].id, .idleHinted(isIdle))), by: run, after: Microseconds(time))
+            plan(.send(.run(runs[run].id, .traffic(.idleHinted(isIdle)))), by: run, after: Microseconds(time))
         }
     }
 
@@ -81,28 +81,28 @@ extension World {
     /// after the thaw.
     mutating func takeSnapshot(_ run: Int) {
         guard let time = FakeConnections.snapshotTime(isQuiet: isQuiet, &connections.snapshots) else { return }
-        plan(.send(.run(runs[run].id, .snapshotTaken)), by: run, after: time)
+        plan(.send(.run(runs[run].id, .connection(.snapshotTaken))), by: run, after: time)
     }
 
     /// The app takes back what it advertises: at once, or never.
     mutating func withdraw(_ run: Int) {
         guard isQuiet || connections.withdrawals.chance(800) else { return }
         plan(
-            .send(.run(runs[run].id, .withdrawn)), by: run,
+            .send(.run(runs[run].id, .connection(.withdrawn))), by: run,
             after: connections.withdrawals.within(0...6 * .second))
     }
 
     /// The same for a scene.
     mutating func takeSnapshot(_ run: Int, of scene: SceneID) {
         guard let time = FakeConnections.snapshotTime(isQuiet: isQuiet, &scenes.snapshots) else { return }
-        plan(.send(.run(runs[run].id, .sceneSnapshotTaken(scene))), by: run, after: time)
+        plan(.send(.run(runs[run].id, .scene(.snapshotTaken(scene)))), by: run, after: time)
     }
 
     /// The app was notified that it terminates: one with a connection may say that it has finished, before it exits or instead.
     mutating func planTerminationAnswer(_ run: Int) {
         guard connections.areUsed, runs[run].isAware, connections.random.chance(400) else { return }
         plan(
-            .send(.run(runs[run].id, .terminationAnswered)), by: run,
+            .send(.run(runs[run].id, .transition(.terminationAnswered))), by: run,
             after: connections.random.within(0...3 * .second))
     }
 

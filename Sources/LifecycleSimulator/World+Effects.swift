@@ -135,7 +135,8 @@ extension World {
         case .measureProcessor: measureProcessor(run)
         case .limitProcessor(_, let limit): limitProcessor(run, limit)
         case .measureSize:
-            let sizes = RunEvent.sizeMeasured(bytes: runs[run].memory, estimate: runs[run].estimate ?? runs[run].memory)
+            let sizes = RunEvent.memory(
+                .sizeMeasured(bytes: runs[run].memory, estimate: runs[run].estimate ?? runs[run].memory))
             deliver(.run(runs[run].id, sizes), after: footprintRandom.within(1 * .millisecond...500 * .millisecond))
         case .kill: kill(run)
         case .runHook(_, let hook, let number): runHook(hook, number, of: run)
@@ -207,7 +208,7 @@ extension World {
         if notice.isAnswered {
             let extraDelay = injects(.notifiedLate) ? kernelRandom.within(0...3 * .second) : 0
             deliver(
-                .run(runs[run].id, .notified(notice, delivered: isDelivered, cpu: cpu(of: run))),
+                .run(runs[run].id, .transition(.notified(notice, delivered: isDelivered, cpu: cpu(of: run)))),
                 after: kernelRandom.within(0...300) + extraDelay)
         }
         if !isDelivered { return }
@@ -248,13 +249,13 @@ extension World {
         let time = max(now + kernelRandom.within(5...1000) + extraDelay, runs[run].lastMessage)
         runs[run].lastInspection = max(runs[run].lastInspection, time)
         runs[run].pendingInspections += 1
-        queue.push(.deliver(.run(runs[run].id, .inspected(inspection))), at: time)
+        queue.push(.deliver(.run(runs[run].id, .deadline(.inspected(inspection)))), at: time)
     }
 
     private mutating func continueStopped(_ run: Int) {
         guard runs[run].isStopped else { return }
         runs[run].isStopped = false
-        if runs[run].freezer != .frozen { send(run, .run(runs[run].id, .continued)) }
+        if runs[run].freezer != .frozen { send(run, .run(runs[run].id, .process(.continued))) }
         performDeferred(run)
     }
 
@@ -263,7 +264,7 @@ extension World {
         let pushes = notifications.filter { $0.kind == Notification.push }
         let delayed = delayedPushes(run, pushes)
         runs[run].pushes += pushes.map(\.id).filter { !delayed.contains($0) }
-        for wake in delayed { deliver(.run(runs[run].id, .notificationDelayed(wake: wake)), after: 0) }
+        for wake in delayed { deliver(.run(runs[run].id, .wake(.notificationDelayed(wake: wake))), after: 0) }
         if !delayed.isEmpty { runs[run].hasUnread = true }
         runs[run].unread.formUnion(delayed)
         // Also for those that it cannot read, so that the random stream of the app stays the same.

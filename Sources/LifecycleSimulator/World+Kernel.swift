@@ -18,7 +18,7 @@ extension World {
             // One that was stopped reports nothing.
             guard reclaiming == run, runs[run].attempt == attempt else { return }
             reclaiming = nil
-            deliver(.run(runs[run].id, .reclaimed(attempt: attempt, bytes: bytes)), after: 100)
+            deliver(.run(runs[run].id, .memory(.reclaimed(attempt: attempt, bytes: bytes))), after: 100)
         case .watchOpens(let attempt): watchOpens(run, attempt)
         case .reportInput(let attempt, let descriptor): rearm(run, attempt, descriptor)
         case .flood(let left): flood(run, left: left)
@@ -52,7 +52,7 @@ extension World {
         giveUpMemory(run)
         runs[run].isEmpty = true
         let problem = SpawnProblem(sentence: sentence, exitStatus: status)
-        deliver(.run(runs[run].id, .spawnFailed(problem)), after: delay)
+        deliver(.run(runs[run].id, .process(.spawnFailed(problem))), after: delay)
     }
 
     private mutating func create(_ run: Int) {
@@ -64,7 +64,7 @@ extension World {
         runs[run].program = .created
         setMemory(run, 300 << 10)
         let delay = kernelRandom.within(10...300)
-        report(run, .run(runs[run].id, .spawned(pid: runs[run].pid)), after: delay)
+        report(run, .run(runs[run].id, .process(.spawned(pid: runs[run].pid))), after: delay)
         if runs[run].killedAt != nil {
             faults.add(.killedBeforeExec)
             return schedule(.killArrives, for: run, after: 5)
@@ -97,7 +97,7 @@ extension World {
         // No app is killed for memory during the storm.
         if !isInStorm { setMemory(run, size) }
         if runs[run].readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
-        report(run, .run(runs[run].id, .executed), after: kernelRandom.within(5...500))
+        report(run, .run(runs[run].id, .process(.executed)), after: kernelRandom.within(5...500))
         if runs[run].isNotifiedBeforeExec {
             schedule(.die(.signaled(15, coreDumped: false)), for: run, after: runs[run].lastMessage - now)
         }
@@ -140,11 +140,15 @@ extension World {
         // Processes that share memory are estimated first. The exact size may come when the app runs again.
         let isShared = footprintRandom.chance(200)
         let estimate = isShared ? memory + memory / 100 * UInt64(footprintRandom.below(200)) : memory
-        if let locks = traffic.runs[run].locks { deliver(.run(id, .locksFound(attempt: attempt, locks)), after: delay) }
+        if let locks = traffic.runs[run].locks {
+            deliver(.run(id, .suspension(.locksFound(attempt: attempt, locks))), after: delay)
+        }
         runs[run].estimate = isShared ? estimate : nil
-        deliver(.run(id, .frozen(attempt: attempt, memory: estimate, uncertainty: estimate - memory)), after: delay)
+        deliver(
+            .run(id, .suspension(.frozen(attempt: attempt, memory: estimate, uncertainty: estimate - memory))),
+            after: delay)
         guard isShared else { return }
-        let measured = RunEvent.footprintMeasured(attempt: attempt, memory: memory)
+        let measured = RunEvent.suspension(.footprintMeasured(attempt: attempt, memory: memory))
         deliver(.run(id, measured), after: delay + footprintRandom.within(1 * .millisecond...2 * .second))
     }
 
@@ -165,7 +169,7 @@ extension World {
         endFrozenTime(run)
         runs[run].freezeLoss = .undelivered
         let delay = signalRandom.within(5...20 * .millisecond)
-        deliver(.run(runs[run].id, .freezeLost(attempt: attempt)), after: delay)
+        deliver(.run(runs[run].id, .suspension(.freezeLost(attempt: attempt))), after: delay)
         performDeferred(run)
     }
 
@@ -188,7 +192,9 @@ extension World {
         runs[run].freezeLoss = .none
         endFrozenTime(run)
         let extraDelay = injects(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
-        deliver(.run(runs[run].id, .thawed(attempt: attempt)), after: kernelRandom.within(20...2000) + extraDelay)
+        deliver(
+            .run(runs[run].id, .suspension(.thawed(attempt: attempt))),
+            after: kernelRandom.within(20...2000) + extraDelay)
         if injects(.diesAfterThaw) {
             schedule(.die(crash()), for: run, after: kernelRandom.within(0...200))
         }
@@ -227,7 +233,7 @@ extension World {
         case .created, .running: break
         }
         runs[run].isKilledByKernel = true
-        report(run, .run(runs[run].id, .outOfMemory(.machine)), after: 0)
+        report(run, .run(runs[run].id, .memory(.outOfMemory(.machine))), after: 0)
         die(run, .kill)
     }
 
@@ -243,9 +249,10 @@ extension World {
     private mutating func reportExit(_ run: Int, _ status: ExitStatus) {
         let exited = Event.run(
             runs[run].id,
-            .exited(
-                runs[run].isMainProcessAdopted ? .unknown : status, cpu: cpu(of: run),
-                memory: kernelRandom.chance(900) ? runs[run].memory : 0, remaining: runs[run].remaining))
+            .process(
+                .exited(
+                    runs[run].isMainProcessAdopted ? .unknown : status, cpu: cpu(of: run),
+                    memory: kernelRandom.chance(900) ? runs[run].memory : 0, remaining: runs[run].remaining)))
         let delay = kernelRandom.within(10...400)
         let isLast = runs[run].children == 0
         if isLast, injects(.emptiedBeforeExit) {
@@ -286,7 +293,7 @@ extension World {
         runs[run].answers[DeadlineKind.terminate.index] = now
         giveUpMemory(run)
         let extraDelay = injects(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
-        deliver(.run(runs[run].id, .emptied), after: notBefore + kernelRandom.within(5...2000) + extraDelay)
+        deliver(.run(runs[run].id, .process(.emptied)), after: notBefore + kernelRandom.within(5...2000) + extraDelay)
     }
 
     /// Puts a process into uninterruptible sleep for a while.

@@ -101,7 +101,7 @@ extension World {
             activity = RunActivity(cpu: used.duration, waited: .zero)
         }
         if listeners { activity.listens = listens(run) }
-        deliver(.run(runs[run].id, .activityMeasured(activity)), after: loadRandom.within(5...500))
+        deliver(.run(runs[run].id, .deadline(.activityMeasured(activity))), after: loadRandom.within(5...500))
     }
 
     /// Whether a program listens. One that is ready when it executes may never do that.
@@ -114,7 +114,9 @@ extension World {
     mutating func reportListener(_ run: Int) {
         guard runs[run].readiness == .listening, runs[run].isReady else { return }
         report(
-            run, .run(runs[run].id, .activityMeasured(RunActivity(cpu: .zero, waited: .zero, listens: true))), after: 0)
+            run,
+            .run(runs[run].id, .deadline(.activityMeasured(RunActivity(cpu: .zero, waited: .zero, listens: true)))),
+            after: 0)
     }
 
     // MARK: Settings

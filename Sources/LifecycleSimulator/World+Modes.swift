@@ -77,7 +77,8 @@ extension World {
         case .lie: lie(run)
         case .vanish:
             for case let run? in apps.map(\.run) { if !modes.runs[run].shown.isEmpty { show([], of: run, after: 0) } }
-        case .unused: deliver(.run(runs[run].id, .modesUnused(modes.random.chance(500) ? modes.some() : [])), after: 0)
+        case .unused:
+            deliver(.run(runs[run].id, .mode(.unused(modes.random.chance(500) ? modes.some() : []))), after: 0)
         case .inhibit:
             let inhibitor = modes.random.pick(["sleep, by backup: copies", "idle, by player: plays", nil, nil])
             reportMode(.inhibitorChanged(inhibitor), of: run, after: 0)
@@ -101,7 +102,7 @@ extension World {
     mutating func beginMode(_ run: Int, _ mode: BackgroundModes, for time: Microseconds) {
         if isQuiet { return }
         modes.runs[run].begun.formUnion(mode)
-        send(run, .run(runs[run].id, .modeBegan(mode)))
+        send(run, .run(runs[run].id, .mode(.began(mode))))
         if !modes.runs[run].neverEnds { plan(.endMode(mode), by: run, after: time) }
     }
 
@@ -109,13 +110,13 @@ extension World {
 
     private mutating func show(_ shown: BackgroundModes, of run: Int, after delay: Microseconds) {
         modes.runs[run].shown = shown
-        reportMode(.modesShown(shown), of: run, after: delay)
+        reportMode(.shown(shown), of: run, after: delay)
     }
 
-    private mutating func reportMode(_ event: RunEvent, of run: Int, after delay: Microseconds) {
+    private mutating func reportMode(_ event: ModeEvent, of run: Int, after delay: Microseconds) {
         let time = max(modes.runs[run].lastReport, now + delay)
         modes.runs[run].lastReport = time
-        queue.push(.deliver(.run(runs[run].id, event)), at: time)
+        queue.push(.deliver(.run(runs[run].id, .mode(event))), at: time)
     }
 
     /// A stream begins and ends again and again within milliseconds.

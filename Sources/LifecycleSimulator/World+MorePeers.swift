@@ -68,7 +68,7 @@ extension World {
         traffic.runs[run].burst?.next = end
         for descriptor in next..<end {
             let byte = input(.stream, run, descriptor, 1)
-            deliver(.run(runs[run].id, .inputArrived(attempt: attempt, byte)), after: 0)
+            deliver(.run(runs[run].id, .traffic(.inputArrived(attempt: attempt, byte))), after: 0)
         }
         if end < burst.end {
             schedule(.reportBurst(attempt: attempt, next: end), for: run, after: Self.rearmTime)

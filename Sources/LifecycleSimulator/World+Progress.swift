@@ -37,12 +37,12 @@ extension World {
         guard progress.isReported, !isQuiet, runs[run].exports.count < 3, progress.random.chance(500) else { return }
         let name = "export-\(runs[run].exports.count)"
         runs[run].exports.append(name)
-        send(run, .run(runs[run].id, .taskBegan(name: name, owner: runs[run].pid)))
+        send(run, .run(runs[run].id, .task(.began(name: name, owner: runs[run].pid))))
         reportProgress(run, name)
     }
 
     mutating func endExports(_ run: Int) {
-        for name in runs[run].exports { send(run, .run(runs[run].id, .taskEnded(name: name))) }
+        for name in runs[run].exports { send(run, .run(runs[run].id, .task(.ended(name: name)))) }
         runs[run].exports = []
     }
 
@@ -59,14 +59,14 @@ extension World {
             done = progress.random.chance(850) ? done + UInt64(progress.random.below(9)) : done / 2
             let title = progress.random.chance(900) ? "Exporting" : ""
             guard let report = TaskProgress(done: done, total: 100, title: title) else { return }
-            plan(.send(.run(runs[run].id, .taskProgressed(name: task, report))), by: run, after: time)
+            plan(.send(.run(runs[run].id, .task(.progressed(name: task, report)))), by: run, after: time)
         }
     }
 
     /// Whether an app would report the progress of a task that it has ended, when the end may have been lost with a daemon: nothing
     /// ends the task of a worker that does.
     func isOfLostEnd(_ event: Event, _ run: Int) -> Bool {
-        guard case .run(_, .taskProgressed(let name, _)) = event, runs[run].hasLostMessages else { return false }
+        guard case .run(_, .task(.progressed(let name, _))) = event, runs[run].hasLostMessages else { return false }
         return !runs[run].openTasks.contains(name) && !runs[run].exports.contains(name)
     }
 

@@ -82,7 +82,7 @@ extension World {
         let app = runs[run].app
         let isSimple = app >= traffic.settings.count
         let found = isSimple ? InputWatch(watched: 4) : currentWatch(of: app)
-        deliver(.run(runs[run].id, .inputWatched(attempt: attempt, found)), after: 0)
+        deliver(.run(runs[run].id, .traffic(.inputWatched(attempt: attempt, found))), after: 0)
         traffic.runs[run].isBlind = Self.isOutOfReach(found)
         if traffic.runs[run].isBlind { return faults.add(.notWatchable) }
         for unread in traffic.runs[run].unread { reportInput(run, unread.input.descriptor) }
@@ -113,7 +113,7 @@ extension World {
             return
         }
         traffic.runs[run].watch?.reported[descriptor] = now
-        let arrived = RunEvent.inputArrived(attempt: watch.attempt, unread.input)
+        let arrived = RunEvent.traffic(.inputArrived(attempt: watch.attempt, unread.input))
         deliver(.run(runs[run].id, arrived), after: traffic.random.within(5...500))
     }
 
@@ -278,7 +278,7 @@ extension World {
         let delay = traffic.random.within(kind == .first && traffic.random.chance(200) ? 500...30_000 : 5...500)
         let time = max(traffic.runs[run].measuredAt, now + delay)
         traffic.runs[run].measuredAt = time
-        queue.push(.deliver(.run(runs[run].id, .workMeasured(work))), at: time)
+        queue.push(.deliver(.run(runs[run].id, .traffic(.workMeasured(work)))), at: time)
     }
 
     /// Whether a short wait ends when a timer is due, which wakes the app in time.

@@ -164,7 +164,7 @@ extension World {
         if runs[run].freezer != .frozen { setMemory(run, min(runs[run].memory, 16 << 20)) }
         if runs[run].isStopped, !runs[run].isAskedToFreeze {
             runs[run].isStopped = false
-            send(run, .run(runs[run].id, .continued))
+            send(run, .run(runs[run].id, .process(.continued)))
             performDeferred(run)
         }
         if !runs[run].isReady { plan(.ready, by: run, after: 1000) }

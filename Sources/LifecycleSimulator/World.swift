@@ -229,12 +229,13 @@ struct World {
                 registeredTraffic(app, policy)
                 registeredSockets(app, policy)
                 return .registered(id, policy, launches: apps[app].launches)
-            case .deliver(.run(let id, .inspected(let inspection))):
+            case .deliver(.run(let id, .deadline(.inspected(let inspection)))):
                 if crossesInspection(id, at) {
-                    queue.push(.deliver(.run(id, .inspected(inspection))), at: max(at, lastInspection(of: id)))
+                    queue.push(
+                        .deliver(.run(id, .deadline(.inspected(inspection)))), at: max(at, lastInspection(of: id)))
                     continue
                 }
-                return .run(id, .inspected(inspection))
+                return .run(id, .deadline(.inspected(inspection)))
             case .deliver(let event): return event
             case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers,
                 .streamPeer, .load, .client, .socket, .source, .mode:
@@ -320,14 +321,16 @@ struct World {
     /// Records an event that is delivered to the core.
     mutating func recordDelivery(_ event: Event) {
         switch event {
-        case .run(let id, .exited): if let run = index(of: id) { runs[run].delivered.hasExited = true }
-        case .run(let id, .emptied): if let run = index(of: id) { runs[run].delivered.isEmptied = true }
-        case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].delivered.hasFailed = true }
-        case .run(let id, .frozen(let attempt, _, _)): if let run = index(of: id) { frozenDelivered(run, attempt) }
-        case .run(let id, .freezeLost(let attempt)): if let run = index(of: id) { freezeLossDelivered(run, attempt) }
-        case .run(let id, .workMeasured): if let run = index(of: id) { workDelivered(run) }
-        case .run(let id, .idleHinted(true)): if let run = index(of: id) { traffic.runs[run].hintedAt = now }
-        case .run(let id, .inputWatched(let attempt, let watch)):
+        case .run(let id, .process(.exited)): if let run = index(of: id) { runs[run].delivered.hasExited = true }
+        case .run(let id, .process(.emptied)): if let run = index(of: id) { runs[run].delivered.isEmptied = true }
+        case .run(let id, .process(.spawnFailed)): if let run = index(of: id) { runs[run].delivered.hasFailed = true }
+        case .run(let id, .suspension(.frozen(let attempt, _, _))):
+            if let run = index(of: id) { frozenDelivered(run, attempt) }
+        case .run(let id, .suspension(.freezeLost(let attempt))):
+            if let run = index(of: id) { freezeLossDelivered(run, attempt) }
+        case .run(let id, .traffic(.workMeasured)): if let run = index(of: id) { workDelivered(run) }
+        case .run(let id, .traffic(.idleHinted(true))): if let run = index(of: id) { traffic.runs[run].hintedAt = now }
+        case .run(let id, .traffic(.inputWatched(let attempt, let watch))):
             if let run = index(of: id) { watchDelivered(run, attempt, watch) }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true

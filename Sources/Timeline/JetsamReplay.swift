@@ -58,7 +58,7 @@ package struct JetsamReplay {
             victims += Self.victims(effects, copy, logged.at)
             for case .measureSize(let run) in effects {
                 let size = before.app(of: run).flatMap { before.view(of: $0, at: logged.at)?.memory } ?? 0
-                events.append(.run(run, .sizeMeasured(bytes: size, estimate: size)))
+                events.append(.run(run, .memory(.sizeMeasured(bytes: size, estimate: size))))
             }
         }
         return victims
@@ -94,8 +94,9 @@ extension Event {
     /// Whether the core may kill an app for memory while it handles the event.
     fileprivate var mayKillForMemory: Bool {
         switch self {
-        case .memoryMeasured, .deadlineReached, .pressureStalled, .pressureSimulated, .run(_, .sizeMeasured),
-            .run(_, .footprintMeasured), .run(_, .frozen), .run(_, .emptied), .run(_, .exited):
+        case .memoryMeasured, .deadlineReached, .pressureStalled, .pressureSimulated, .run(_, .memory(.sizeMeasured)),
+            .run(_, .suspension(.footprintMeasured)), .run(_, .suspension(.frozen)), .run(_, .process(.emptied)),
+            .run(_, .process(.exited)):
             true
         case .run, .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
             .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .socketsReady, .timer, .observed:

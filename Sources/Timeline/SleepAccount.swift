@@ -67,7 +67,8 @@ package struct SleepAccount {
         case .handled(let logged, let effects, let core):
             last = max(last, logged.at)
             for case .report(let report) in effects { take(report, effects, core, logged.at) }
-            if case .run(let run, .workMeasured) = logged.event, let app = core.app(of: run), progress[app]?.dry != nil
+            if case .run(let run, .traffic(.workMeasured)) = logged.event, let app = core.app(of: run),
+                progress[app]?.dry != nil
             {
                 look(at: app, core, logged.at)
             }

@@ -120,7 +120,7 @@ package struct TimelineBuilder {
                 }
             timeline.requests.append(Timeline.Mark(at: now, kind: "request", sentence: sentence))
             causes[app] = Cause(origin: origin, at: now, sentence: sentence)
-        case .run(let run, .inputArrived(_, let input)):
+        case .run(let run, .traffic(.inputArrived(_, let input))):
             guard let app = core.app(of: run) else { return }
             causes[app] = Cause(origin: .input, at: now, sentence: "\(app): \(InputStatus(input).phrase)")
         case .socketsReady(let app, let input):
@@ -128,9 +128,10 @@ package struct TimelineBuilder {
                 origin: .input, at: now, sentence: "\(app): \(InputStatus(input).phrase), at a socket held for it")
         case .timer(let app, .elapsed(let purpose, _)):
             causes[app] = Cause(origin: .input, at: now, sentence: "\(app): \(purpose.rawValue) elapsed")
-        case .run(let run, .frozen(_, let memory, _)):
+        case .run(let run, .suspension(.frozen(_, let memory, _))):
             if let app = core.app(of: run) { sample(app, memory, now) }
-        case .run(let run, .sizeMeasured(let memory, _)), .run(let run, .footprintMeasured(_, let memory)):
+        case .run(let run, .memory(.sizeMeasured(let memory, _))),
+            .run(let run, .suspension(.footprintMeasured(_, let memory))):
             if let app = core.app(of: run) { sample(app, memory, now) }
         case .memoryMeasured(let reading):
             measured(reading, now)

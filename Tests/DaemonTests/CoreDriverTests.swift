@@ -165,15 +165,18 @@ struct CoreDriverTests {
         }
         let run = try #require(runs.first { $0.0 == app }?.1)
         let other = try #require(runs.first { $0.0 != app }?.1)
-        try stage.settle(.run(other, .spawned(pid: 8)), .run(other, .executed), .run(other, .backgroundEntered))
+        try stage.settle(
+            .run(other, .process(.spawned(pid: 8))), .run(other, .process(.executed)),
+            .run(other, .transition(.backgroundEntered)))
         let events: [RunEvent] = [
-            .spawned(pid: 7), .executed, .backgroundEntered, .idleHinted(true), .workMeasured(RunWork(cpu: .zero)),
-            .frozen(attempt: 1, memory: 1), .inputWatched(attempt: 1, InputWatch(watched: 1)),
+            .process(.spawned(pid: 7)), .process(.executed), .transition(.backgroundEntered),
+            .traffic(.idleHinted(true)), .traffic(.workMeasured(RunWork(cpu: .zero))),
+            .suspension(.frozen(attempt: 1, memory: 1)), .traffic(.inputWatched(attempt: 1, InputWatch(watched: 1))),
         ]
         for event in events { try stage.settle(.run(run, event)) }
         #expect(driver.view(of: app)?.state == .suspended)
         // Its effects do not fit in a turn.
-        if isBehindOthers { try stage.sendInTurn(.run(other, .exited(.exited(0), cpu: .zero, memory: 0))) }
+        if isBehindOthers { try stage.sendInTurn(.run(other, .process(.exited(.exited(0), cpu: .zero, memory: 0)))) }
         #expect(driver.isIdle == !isBehindOthers)
 
         let wake: [Effect] = [.stopWatchingInput(run), .thaw(run, attempt: 1)]
@@ -188,7 +191,7 @@ struct CoreDriverTests {
         let arrived: Event =
             isHeld
             ? .socketsReady(app, Self.connection)
-            : .run(run, .inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: 9)))
+            : .run(run, .traffic(.inputArrived(attempt: 1, Input(kind: .stream, pid: 7, descriptor: 5, bytes: 9))))
         let before = performer.effects.count
         driver.send(arrived)
         if isBehindOthers {

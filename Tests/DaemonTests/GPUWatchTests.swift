@@ -53,12 +53,12 @@ struct GPUWatchTests {
                 try controller.enclosure.started(process)
                 controller.setMainProcess(process)
                 controller.watchExit()
-                list.send(.run(run, .spawned(pid: process.pid)))
-                list.send(.run(run, .executed))
+                list.send(.run(run, .process(.spawned(pid: process.pid))))
+                list.send(.run(run, .process(.executed)))
             // The app takes no time to enter the background.
             case .notify(let run, let notice) where notice.isAnswered:
-                list.send(.run(run, .notified(notice, delivered: true, cpu: .zero)))
-                if notice == .didEnterBackground { list.send(.run(run, .backgroundEntered)) }
+                list.send(.run(run, .transition(.notified(notice, delivered: true, cpu: .zero))))
+                if notice == .didEnterBackground { list.send(.run(run, .transition(.backgroundEntered))) }
             case .watchGPU(let run, let begins): context.runs[run]?.watchGPU(begins)
             case .kill(let run): context.runs[run]?.kill()
             case .writeReceipt(let receipt): receipts.append(receipt)
@@ -77,8 +77,8 @@ struct GPUWatchTests {
                 .requested(RequestID(UInt64(handled)), app, .launch(.background, reason: .user, url: nil)))
             let run = try #require(core.run(of: app))
             try setUse(of: app, used)
-            try handle(.run(run, .taskBegan(name: "upload", owner: 1)))
-            try handle(.run(run, .ready))
+            try handle(.run(run, .task(.began(name: "upload", owner: 1))))
+            try handle(.run(run, .transition(.ready)))
             return app
         }
 

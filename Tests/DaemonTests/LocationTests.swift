@@ -60,11 +60,13 @@ struct LocationTests {
         _ = core.handle(.registered(app, policy, launches: 0), at: .origin)
         _ = core.handle(.requested(RequestID(1), app, .activate), at: .origin)
         let run = try #require(core.run(of: app))
-        for event in [RunEvent.spawned(pid: 1), .executed, .ready, .modeBegan(.location)] {
+        for event in [
+            RunEvent.process(.spawned(pid: 1)), .process(.executed), .transition(.ready), .mode(.began(.location)),
+        ] {
             _ = core.handle(.run(run, event), at: .origin)
         }
         _ = core.handle(.requested(RequestID(2), app, .background), at: .origin)
-        _ = core.handle(.run(run, .backgroundEntered), at: .origin)
+        _ = core.handle(.run(run, .transition(.backgroundEntered)), at: .origin)
         let logbook = Logbook(path: folder + "/logbook", journal: .quiet)
         logbook.create(core, records: [:])
         return try CoreDriver(loop: loop, core: core, logbook: logbook)

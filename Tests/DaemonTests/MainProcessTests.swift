@@ -35,7 +35,7 @@ struct MainProcessTests {
             let loop = try EventLoop()
             var signals: [Int32] = []
             let list = EventList {
-                if case .run(_, .exited(.signaled(let signal, _), _, _, _)) = $0 { signals.append(signal) }
+                if case .run(_, .process(.exited(.signaled(let signal, _), _, _, _))) = $0 { signals.append(signal) }
             }
             let context = try DaemonContext.bare(in: root, loop, list)
             let run = try context.makeRun(RunID(1), of: "photos")
@@ -68,8 +68,8 @@ struct MainProcessTests {
                 while try ProcFS().stat(of: process.pid)?.isStopped != true { poll(nil, 0, 1) }
                 run.restoreFrozen(isFrozen ? 1 : nil, mayDiffer: false)
                 run.watchRecoveredProcess()
-                #expect(list.events.contains(.run(RunID(1), .executed)))
-                #expect(list.events.contains(.run(RunID(1), .stopped)) == !isFrozen)
+                #expect(list.events.contains(.run(RunID(1), .process(.executed))))
+                #expect(list.events.contains(.run(RunID(1), .process(.stopped))) == !isFrozen)
                 try process.signal(SIGKILL)
                 waitForReadable([process.descriptor])
                 _ = try process.reap()

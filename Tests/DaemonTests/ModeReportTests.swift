@@ -86,7 +86,7 @@ struct ModeReportTests {
         var core = LifecycleCore()
         _ = core.handle(.registered(app, AppPolicy(), launches: 0), at: .origin)
         _ = core.handle(.requested(RequestID(1), app, .activate), at: .origin)
-        _ = core.handle(.run(try #require(core.run(of: app)), .modesShown(.audio)), at: .origin)
+        _ = core.handle(.run(try #require(core.run(of: app)), .mode(.shown(.audio))), at: .origin)
         let loop = try EventLoop()
         let logbook = Logbook(path: folder + "/logbook", journal: .quiet)
         logbook.create(core, records: [:])

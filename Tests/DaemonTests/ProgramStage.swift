@@ -70,11 +70,11 @@ final class ProgramStage {
             let launch = Request.launch(.background, reason: .user, url: nil)
             _ = core.handle(.requested(RequestID(UInt64(number)), app, launch), at: now)
             guard let run = core.run(of: app) else { continue }
-            _ = core.handle(.run(run, .spawned(pid: .max - Int32(number))), at: now)
-            _ = core.handle(.run(run, .executed), at: now)
+            _ = core.handle(.run(run, .process(.spawned(pid: .max - Int32(number)))), at: now)
+            _ = core.handle(.run(run, .process(.executed)), at: now)
             for effect in core.handle(.deadlineReached, at: now) {
                 if case .freeze(run, let attempt) = effect {
-                    _ = core.handle(.run(run, .frozen(attempt: attempt, memory: 1 << 20)), at: now)
+                    _ = core.handle(.run(run, .suspension(.frozen(attempt: attempt, memory: 1 << 20))), at: now)
                 }
             }
         }

@@ -180,7 +180,7 @@ struct RecoveryEdgeTests {
         var (events, last): (UInt64, (before: UInt64, end: Int)?) = (0, nil)
         while !entries.isAtEnd, let entry = entries.next() {
             guard entry.first == Logbook.Kind.event.rawValue else { continue }
-            if case .run(_, .frozen) = try LoggedEvent(reading: entry.dropFirst()).event {
+            if case .run(_, .suspension(.frozen)) = try LoggedEvent(reading: entry.dropFirst()).event {
                 last = (events, entries.offset)
             }
             events += 1

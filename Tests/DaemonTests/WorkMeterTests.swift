@@ -37,7 +37,7 @@ private final class WorkStage {
     /// The runs that were measured, in the order of the reports.
     var measured: [RunID] {
         list.events.compactMap { event in
-            guard case .run(let run, .workMeasured) = event else { return nil }
+            guard case .run(let run, .traffic(.workMeasured)) = event else { return nil }
             return run
         }
     }
@@ -49,7 +49,7 @@ private final class WorkStage {
             let count = measured.count
             run.measureWork(.full)
             try turn { $0.count > count }
-            guard case .run(_, .workMeasured(let work)) = try #require(list.events.last) else {
+            guard case .run(_, .traffic(.workMeasured(let work))) = try #require(list.events.last) else {
                 throw TestFailure("the last event is not the measurement")
             }
             if work.due != nil || loop.now() >= limit { return work }
@@ -175,7 +175,7 @@ struct WorkMeterTests {
             stage.runs[0].measureWork(.full)
             try stage.turn { $0.count == 5 }
             let areBrief = stage.list.events.compactMap { event -> Bool? in
-                if case .run(_, .workMeasured(let work)) = event { work.isBrief } else { nil }
+                if case .run(_, .traffic(.workMeasured(let work))) = event { work.isBrief } else { nil }
             }
             #expect(areBrief == [true, false, true, false, false])
         }
@@ -201,7 +201,9 @@ struct WorkMeterTests {
             let run = stage.runs[0]
             try stage.freeze(run)
             #expect(run.reportedAttempt == 1)
-            let hasLocks = stage.list.events.contains { if case .run(_, .locksFound) = $0 { true } else { false } }
+            let hasLocks = stage.list.events.contains {
+                if case .run(_, .suspension(.locksFound)) = $0 { true } else { false }
+            }
             #expect(!hasLocks)
         }
     }

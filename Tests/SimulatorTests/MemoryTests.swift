@@ -149,8 +149,8 @@ struct MemoryTests {
             mutant, event, now in
             var effects = mutant.core.handle(event, at: now)
             for case .kill(let run) in effects {
-                let ends: [RunEvent] = [.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0), .emptied]
-                for end in ends { effects += mutant.core.handle(.run(run, end), at: now) }
+                let ends: [ProcessEvent] = [.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0), .emptied]
+                for end in ends { effects += mutant.core.handle(.run(run, .process(end)), at: now) }
             }
             return effects
         },
@@ -173,8 +173,8 @@ struct MemoryTests {
             case .memoryMeasured(var reading):
                 for index in reading.sizes.indices { reading.sizes[index].uncertainty = 0 }
                 return mutant.core.handle(.memoryMeasured(reading), at: now)
-            case .run(let run, .frozen(let attempt, let memory, _)):
-                return mutant.core.handle(.run(run, .frozen(attempt: attempt, memory: memory)), at: now)
+            case .run(let run, .suspension(.frozen(let attempt, let memory, _))):
+                return mutant.core.handle(.run(run, .suspension(.frozen(attempt: attempt, memory: memory))), at: now)
             default: return mutant.core.handle(event, at: now)
             }
         },

@@ -39,13 +39,15 @@ struct Mutant: DecidingCore {
 
     private mutating func record(_ event: Event, _ effects: [Effect]) {
         // One that holds file locks was thawed before (L43).
-        if case .run(let run, .frozen(let attempt, _, _)) = event, freezes[run] == attempt { suspended.append(run) }
-        if case .run(let run, .executed) = event { running.append(run) }
-        if case .run(let run, .exited) = event {
+        if case .run(let run, .suspension(.frozen(let attempt, _, _))) = event, freezes[run] == attempt {
+            suspended.append(run)
+        }
+        if case .run(let run, .process(.executed)) = event { running.append(run) }
+        if case .run(let run, .process(.exited)) = event {
             running.removeAll { $0 == run }
             suspended.removeAll { $0 == run }
         }
-        if case .run(let run, .inspected) = event { inspecting.removeAll { $0 == run } }
+        if case .run(let run, .deadline(.inspected)) = event { inspecting.removeAll { $0 == run } }
         for effect in effects {
             switch effect {
             case .freeze(let run, let attempt): freezes[run] = attempt

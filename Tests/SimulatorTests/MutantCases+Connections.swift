@@ -19,13 +19,13 @@ extension MutantCase {
             return effects.map { isOpening($0) ? urls.removeLast() : $0 }
         },
         .events("waits for a snapshot that it has", .suspendedInTime) { event in
-            if case .run(_, .snapshotTaken) = event { nil } else { event }
+            if case .run(_, .connection(.snapshotTaken)) = event { nil } else { event }
         },
         .events("waits for a withdrawal that was answered", .suspendedInTime) { event in
-            if case .run(_, .withdrawn) = event { nil } else { event }
+            if case .run(_, .connection(.withdrawn)) = event { nil } else { event }
         },
         .events("waits for a snapshot of a scene that it has", .suspendedInTime) { event in
-            if case .run(_, .sceneSnapshotTaken) = event { nil } else { event }
+            if case .run(_, .scene(.snapshotTaken)) = event { nil } else { event }
         },
     ]
 }

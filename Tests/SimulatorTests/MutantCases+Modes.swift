@@ -10,7 +10,7 @@ extension MutantCase {
         MutantCase(name: "discards the modes of an app once it is in the background", rule: .workKeepsAwake) {
             core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .run(let run, .backgroundEntered) = event, let index = mutant.index(of: run) {
+                if case .run(let run, .transition(.backgroundEntered)) = event, let index = mutant.index(of: run) {
                     mutant.core[run: index].modes = []
                 }
                 return mutant.core.handle(event, at: now)
@@ -18,22 +18,22 @@ extension MutantCase {
         },
         MutantCase(name: "reports that a mode has ended, and keeps the app awake", rule: .suspendedInTime) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                guard case .run(let run, .modeEnded(let mode)) = event, let index = mutant.index(of: run) else {
+                guard case .run(let run, .mode(.ended(let mode))) = event, let index = mutant.index(of: run) else {
                     return mutant.core.handle(event, at: now)
                 }
                 let modes = mutant.core[run: index].modes
                 let effects = mutant.core.handle(event, at: now)
                 let hasEnded = modes != mutant.core[run: index].modes
                 guard hasEnded, mutant.core.apps[index].phase == .background else { return effects }
-                _ = mutant.core.handle(.run(run, .inhibitorChanged("sleep, by a mode that has ended")), at: now)
+                _ = mutant.core.handle(.run(run, .mode(.inhibitorChanged("sleep, by a mode that has ended"))), at: now)
                 return effects.filter { if case .report(.modeEnded) = $0 { true } else { false } }
             }
         },
         .events("ignores inhibitors", .workKeepsAwake) { event in
-            if case .run(_, .inhibitorChanged) = event { nil } else { event }
+            if case .run(_, .mode(.inhibitorChanged)) = event { nil } else { event }
         },
         .events("keeps an app awake for an inhibitor that is released", .suspendedInTime) { event in
-            if case .run(_, .inhibitorChanged(nil)) = event { nil } else { event }
+            if case .run(_, .mode(.inhibitorChanged(nil))) = event { nil } else { event }
         },
     ]
 
@@ -42,13 +42,13 @@ extension MutantCase {
             if case .report(.modeEnded) = $0 { true } else { false }
         },
         .events("begins a mode only if the app asserts it", .modesAreReported) { event in
-            if case .run(_, .modesShown) = event { nil } else { event }
+            if case .run(_, .mode(.shown)) = event { nil } else { event }
         },
         .events("keeps what sources have shown once they vanish", .modesAreReported) { event in
-            if case .run(_, .modesShown([])) = event { nil } else { event }
+            if case .run(_, .mode(.shown([]))) = event { nil } else { event }
         },
         .events("believes that apps use the modes that they assert", .modesAreReported) { event in
-            if case .run(_, .modesUnused) = event { nil } else { event }
+            if case .run(_, .mode(.unused)) = event { nil } else { event }
         },
         .policies("lets apps begin undeclared modes", .modesAreReported) { $0.backgroundModes = .assertable },
     ]

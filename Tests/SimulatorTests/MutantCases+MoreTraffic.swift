@@ -7,7 +7,7 @@ extension MutantCase {
     static let moreTraffic: [MutantCase] = waking + blindness + bursts + stays + reloads
 
     private static func input(_ event: Event) -> Input? {
-        if case .run(_, .inputArrived(_, let input)) = event { input } else { nil }
+        if case .run(_, .traffic(.inputArrived(_, let input))) = event { input } else { nil }
     }
 
     private static let waking: [MutantCase] = [
@@ -28,30 +28,32 @@ extension MutantCase {
         },
         MutantCase(name: "leaves frozen what waits for a short time", rule: .workContinues) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                guard case .run(let run, .workMeasured(var work)) = event, work.wait == .short,
+                guard case .run(let run, .traffic(.workMeasured(var work))) = event, work.wait == .short,
                     let app = mutant.core.app(of: run), mutant.core.view(of: app, at: now)?.state == .suspended
                 else { return mutant.core.handle(event, at: now) }
                 work.wait = nil
-                return mutant.core.handle(.run(run, .workMeasured(work)), at: now)
+                return mutant.core.handle(.run(run, .traffic(.workMeasured(work))), at: now)
             }
         },
         .effects("does not look at frozen threads", .frozenThreadsAreWatched) { effects, event, _ in
-            guard case .run(let run, .frozen) = event else { return effects }
+            guard case .run(let run, .suspension(.frozen)) = event else { return effects }
             return effects.filter { $0 != .measureWork(run, .full) }
         },
     ]
 
     private static let blindness: [MutantCase] = [
         .events("takes apps that cannot be watched for watched ones", .inputWakes) { event in
-            guard case .run(let run, .inputWatched(let attempt, let watch)) = event, watch.isBlind else { return event }
-            return .run(run, .inputWatched(attempt: attempt, InputWatch(watched: 1)))
+            guard case .run(let run, .traffic(.inputWatched(let attempt, let watch))) = event, watch.isBlind else {
+                return event
+            }
+            return .run(run, .traffic(.inputWatched(attempt: attempt, InputWatch(watched: 1))))
         },
         MutantCase(name: "leaves apps suspended that a new daemon cannot watch", rule: .inputWakes) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 switch event {
                 case .recovered: mutant.count = 1
-                case .run(_, .frozen): mutant.count = 0
-                case .run(_, .inputWatched(_, let watch)): if watch.isBlind, mutant.count == 1 { return [] }
+                case .run(_, .suspension(.frozen)): mutant.count = 0
+                case .run(_, .traffic(.inputWatched(_, let watch))): if watch.isBlind, mutant.count == 1 { return [] }
                 default: break
                 }
                 return mutant.core.handle(event, at: now)
@@ -61,7 +63,7 @@ extension MutantCase {
 
     private static let bursts: [MutantCase] = [
         .effects("reports input that wakes no app", .inputCostsLittle) { effects, event, mutant in
-            guard effects.isEmpty, case .run(let run, .inputArrived(_, let input)) = event,
+            guard effects.isEmpty, case .run(let run, .traffic(.inputArrived(_, let input))) = event,
                 let app = mutant.core.app(of: run)
             else { return effects }
             return [.report(.inputArrived(app, input))]

@@ -10,7 +10,7 @@ extension MutantCase {
         },
         .policies("allows twice the processor time", .processorUseIsBounded) { $0.backgroundCPULimit *= 2 },
         .events("does not see what an app uses of the processor", .processorUseIsBounded) { event in
-            if case .run(_, .processorMeasured) = event { nil } else { event }
+            if case .run(_, .processor(.measured)) = event { nil } else { event }
         },
         .without("does not end the limit of an app that is throttled no more", .foregroundRuns) {
             if case .limitProcessor(_, nil) = $0 { true } else { false }

@@ -7,7 +7,7 @@ extension MutantCase {
 
     private static let watches: [MutantCase] = [
         .effects("does not watch held sockets after the end of an app", .connectionsAreServed) { effects, event, _ in
-            guard case .run(_, .emptied) = event else { return effects }
+            guard case .run(_, .process(.emptied)) = event else { return effects }
             return effects.filter { if case .watchSockets = $0 { false } else { true } }
         },
         .effects("a new daemon does not watch held sockets", .connectionsAreServed) { effects, event, _ in
@@ -21,7 +21,9 @@ extension MutantCase {
         },
         .effects("resets connections when a launch fails", .rejectionsAreFair) { effects, event, _ in
             effects.flatMap { effect -> [Effect] in
-                guard case .watchSockets(let id) = effect, case .run(_, .emptied) = event else { return [effect] }
+                guard case .watchSockets(let id) = effect, case .run(_, .process(.emptied)) = event else {
+                    return [effect]
+                }
                 return [effect, .rejectConnections(id)]
             }
         },
@@ -46,7 +48,7 @@ extension MutantCase {
         },
         .policies("keeps instances for ever", .instancesGo) { $0.isTransient = false },
         .effects("removes an instance although the daemon holds sockets for it", .instancesGo) { effects, event, _ in
-            guard case .run(_, .emptied) = event else { return effects }
+            guard case .run(_, .process(.emptied)) = event else { return effects }
             return effects.flatMap { effect -> [Effect] in
                 guard case .watchSockets(let id) = effect else { return [effect] }
                 return [effect, .removeInstance(id)]

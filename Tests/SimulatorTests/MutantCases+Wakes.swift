@@ -4,7 +4,7 @@ import LifecycleSimulator
 extension MutantCase {
     static let wakes: [MutantCase] = [
         .events("expects the completion of a wake that the app cannot read", .wakesAreCompleted) { event in
-            if case .run(_, .notificationDelayed) = event { nil } else { event }
+            if case .run(_, .wake(.notificationDelayed)) = event { nil } else { event }
         },
         .effects("coalesces pushes", .notificationsAreLatest) { effects, _, _ in
             effects.map { effect in

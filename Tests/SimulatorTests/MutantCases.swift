@@ -13,10 +13,14 @@ extension MutantCase {
             }
         },
         .answering("assumes that a freeze has succeeded", .suspendedIsFrozen) {
-            if case .freeze(let run, let attempt) = $0 { .run(run, .frozen(attempt: attempt, memory: 1)) } else { nil }
+            if case .freeze(let run, let attempt) = $0 {
+                .run(run, .suspension(.frozen(attempt: attempt, memory: 1)))
+            } else {
+                nil
+            }
         },
         .events("ignores that others continue a suspended app", .suspendedIsFrozen) { event in
-            if case .run(_, .freezeLost) = event { nil } else { event }
+            if case .run(_, .suspension(.freezeLost)) = event { nil } else { event }
         },
         .without("leaves apps in the foreground throttled", .foregroundRuns) {
             if case .unthrottle = $0 { true } else { false }
@@ -34,11 +38,11 @@ extension MutantCase {
             if case .setOOMClass(_, .active) = $0 { true } else { false }
         },
         .events("ignores that the kernel killed for memory", .receiptsAreTrue) { event in
-            if case .run(_, .outOfMemory) = event { nil } else { event }
+            if case .run(_, .memory(.outOfMemory)) = event { nil } else { event }
         },
         MutantCase(name: "ignores tasks in the background", rule: .workKeepsAwake) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .run(let run, .taskBegan(let name, _)) = event, let id = mutant.core.app(of: run),
+                if case .run(let run, .task(.began(let name, _))) = event, let id = mutant.core.app(of: run),
                     mutant.core.state(of: id) == .background
                 {
                     return [.report(.taskBegan(id, name: name))]
@@ -73,7 +77,7 @@ extension MutantCase {
             Mutant(core: core) { mutant, event, now in
                 if case .run(let run, let what) = event, mutant.inspecting.contains(run) {
                     switch what {
-                    case .ready, .backgroundEntered, .heartbeat: return []
+                    case .transition(.ready), .transition(.backgroundEntered), .watchdog(.heartbeat): return []
                     default: break
                     }
                 }
@@ -82,17 +86,17 @@ extension MutantCase {
         },
         .answering("kills without an inspection", .deadlinesAreFair) {
             guard case .inspect(let run) = $0 else { return nil }
-            return .run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))
+            return .run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         },
         .events("kills an app with a debugger attached", .deadlinesAreFair) { event in
-            guard case .run(let run, .inspected(var inspection)) = event else { return event }
+            guard case .run(let run, .deadline(.inspected(var inspection))) = event else { return event }
             inspection.traced = false
-            return .run(run, .inspected(inspection))
+            return .run(run, .deadline(.inspected(inspection)))
         },
         .events("counts time without a processor", .deadlinesAreFair) { event in
-            guard case .run(let run, .inspected(var inspection)) = event else { return event }
+            guard case .run(let run, .deadline(.inspected(var inspection))) = event else { return event }
             inspection.waited = .zero
-            return .run(run, .inspected(inspection))
+            return .run(run, .deadline(.inspected(inspection)))
         },
         .events("launches all apps at once", .launchesMeetDeadlines) { event in
             guard case .configured(var policy) = event else { return event }
@@ -147,10 +151,10 @@ extension MutantCase {
             }
         },
         .events("ignores that a cgroup is empty", .endsComplete) { event in
-            if case .run(_, .emptied) = event { nil } else { event }
+            if case .run(_, .process(.emptied)) = event { nil } else { event }
         },
         .events("ignores that a wake is completed", .wakesAreCompleted) { event in
-            if case .run(_, .wakeCompleted) = event { nil } else { event }
+            if case .run(_, .wake(.completed)) = event { nil } else { event }
         },
         .policies("never relaunches", .wantedAppsRun) { $0.relaunch = .no },
         .policies("ignores LaunchAtStart=", .wantedAppsRun) { $0.launchAtStart = nil },
@@ -295,7 +299,7 @@ extension MutantCase {
             }
         },
         .events("ignores that a freeze has succeeded", .everythingBecomesIdle) { event in
-            if case .run(_, .frozen) = event { nil } else { event }
+            if case .run(_, .suspension(.frozen)) = event { nil } else { event }
         },
     ]
 
@@ -305,19 +309,19 @@ extension MutantCase {
                 core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
                 recovering: { mutant in
                     guard let run = mutant.core.runIDs.first else { return }
-                    _ = mutant.core.handle(.run(run, .taskBegan(name: "never begun", owner: 1)), at: mutant.now)
+                    _ = mutant.core.handle(.run(run, .task(.began(name: "never begun", owner: 1))), at: mutant.now)
                 })
         },
         .events("assumes that no message was lost", .answersInTimeCount) { event in
-            guard case .run(let run, .reattached(_, let late)) = event else { return event }
-            return .run(run, .reattached(messagesKept: true, noticesDelayed: late))
+            guard case .run(let run, .process(.reattached(_, let late))) = event else { return event }
+            return .run(run, .process(.reattached(messagesKept: true, noticesDelayed: late)))
         },
         .events("does not repeat operations in progress", .deadlinesAreFair) { event in
-            if case .run(_, .reattached) = event { nil } else { event }
+            if case .run(_, .process(.reattached)) = event { nil } else { event }
         },
         .events("starts a deadline before the delayed notice", .deadlinesAreFair) { event in
-            guard case .run(let run, .reattached(let messagesKept, _)) = event else { return event }
-            return .run(run, .reattached(messagesKept: messagesKept, noticesDelayed: false))
+            guard case .run(let run, .process(.reattached(let messagesKept, _))) = event else { return event }
+            return .run(run, .process(.reattached(messagesKept: messagesKept, noticesDelayed: false)))
         },
         .events("keeps requests of disconnected clients", .requestsAreAnsweredOnce) { event in
             if case .recovered = event { nil } else { event }

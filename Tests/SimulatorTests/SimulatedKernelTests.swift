@@ -15,9 +15,9 @@ struct SimulatedKernelTests {
 
         func record(_ event: Event) {
             switch event {
-            case .run(let run, .spawnFailed): counts[run, default: Count()].failed += 1
-            case .run(let run, .exited): counts[run, default: Count()].exited += 1
-            case .run(let run, .emptied): counts[run, default: Count()].emptied += 1
+            case .run(let run, .process(.spawnFailed)): counts[run, default: Count()].failed += 1
+            case .run(let run, .process(.exited)): counts[run, default: Count()].exited += 1
+            case .run(let run, .process(.emptied)): counts[run, default: Count()].emptied += 1
             default: break
             }
         }

@@ -69,9 +69,9 @@ struct TrafficTests {
                     let effects = mutant.core.handle(event, at: now)
                     guard case .run(let run, let what) = event else { return effects }
                     switch what {
-                    case .reattached: isNew.insert(run)
-                    case .frozen: isNew.remove(run)
-                    case .inputArrived:
+                    case .process(.reattached): isNew.insert(run)
+                    case .suspension(.frozen): isNew.remove(run)
+                    case .traffic(.inputArrived):
                         let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
                         if wakes, isNew.contains(run) { wasReported = true }
                     default: break

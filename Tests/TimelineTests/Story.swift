@@ -34,15 +34,15 @@ struct Story {
 
     mutating func launch(_ app: AppID) {
         recorder.send(.requested(RequestID(app == web ? 1 : 2), app, .launch(.foreground, reason: .user, url: nil)))
-        if let run = recorder.core.run(of: app) { recorder.send(.run(run, .ready)) }
+        if let run = recorder.core.run(of: app) { recorder.send(.run(run, .transition(.ready))) }
     }
 
     mutating func begin(task: String, of app: AppID) {
-        if let run = recorder.core.run(of: app) { recorder.send(.run(run, .taskBegan(name: task, owner: 1))) }
+        if let run = recorder.core.run(of: app) { recorder.send(.run(run, .task(.began(name: task, owner: 1)))) }
     }
 
     mutating func end(task: String, of app: AppID) {
-        if let run = recorder.core.run(of: app) { recorder.send(.run(run, .taskEnded(name: task))) }
+        if let run = recorder.core.run(of: app) { recorder.send(.run(run, .task(.ended(name: task)))) }
     }
 
     mutating func wake(_ app: AppID) {
@@ -50,8 +50,8 @@ struct Story {
             return
         }
         let input = Input(kind: .stream, pid: 1, descriptor: 5, bytes: 12, peer: "192.0.2.7:50123")
-        recorder.send(.run(run, .inputArrived(attempt: attempt, input)))
-        recorder.send(.run(run, .wakeCompleted(.newData)))
+        recorder.send(.run(run, .traffic(.inputArrived(attempt: attempt, input))))
+        recorder.send(.run(run, .wake(.completed(.newData))))
     }
 
     /// Available memory falls below the critical threshold, and is normal again after that.

@@ -69,7 +69,7 @@ struct TimelineTests {
         recorder.work = RunWork(cpu: .zero)
         recorder.work?.due = due
         recorder.send(.requested(RequestID(1), feed, .launch(.background, reason: .user, url: nil)))
-        recorder.send(.run(try #require(recorder.core.run(of: feed)), .ready))
+        recorder.send(.run(try #require(recorder.core.run(of: feed)), .transition(.ready)))
         recorder.wait(.seconds(59))
         #expect(recorder.core.state(of: feed) == .suspended)
         recorder.work?.due = nil
@@ -90,7 +90,7 @@ struct TimelineTests {
         story.recorder.send(.requested(RequestID(11), story.web, .activate))
         let run = try #require(story.recorder.core.run(of: story.web))
         let scene = try #require(SceneID("doc-1"))
-        story.recorder.send(.run(run, .attached([.scenes])))
+        story.recorder.send(.run(run, .connection(.attached([.scenes]))))
         story.recorder.send(.run(run, .scene(.began(scene, .window))))
         story.recorder.wait(.seconds(1))
         story.recorder.send(.run(run, .scene(.ended(scene))))

@@ -49,6 +49,6 @@ final class GPUWatch {
     private func report(_ use: GPUUse) {
         let grown = before.flatMap { use.growth(since: $0) }
         before = use
-        if let grown { run.send(.gpuUsed(grown)) }
+        if let grown { run.send(.processor(.gpuUsed(grown))) }
     }
 }

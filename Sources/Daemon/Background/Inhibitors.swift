@@ -127,7 +127,7 @@ final class Inhibitors {
         reported = Set(found.keys)
         for app in before.union(found.keys).sorted() {
             guard let view = events.view(of: app), let run = view.run, view.inhibitor != found[app] else { continue }
-            events.send(.run(run, .inhibitorChanged(found[app])))
+            events.send(.run(run, .mode(.inhibitorChanged(found[app]))))
         }
     }
 }

@@ -74,7 +74,7 @@ final class LocationClaims {
         let since = claims[app] ?? nil
         claims[app] = .some(!isUnused && isInUse == false && view.state == .background ? since ?? loop.now() : nil)
         // A suspended app is not the one that is located.
-        if isUnused, isInUse == true, view.state != .suspended { events.send(.run(run, .modesUnused([]))) }
+        if isUnused, isInUse == true, view.state != .suspended { events.send(.run(run, .mode(.unused([])))) }
         arm()
     }
 
@@ -87,7 +87,7 @@ final class LocationClaims {
         for (app, since) in claims.sorted(by: { $0.key < $1.key }) {
             guard let since, since + longestTime <= loop.now(), let run = events.view(of: app)?.run else { continue }
             claims[app] = .some(nil)
-            events.send(.run(run, .modesUnused(.location)))
+            events.send(.run(run, .mode(.unused(.location))))
         }
         arm()
     }

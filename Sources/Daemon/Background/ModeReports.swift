@@ -177,7 +177,7 @@ final class ModeReports {
                 for case let shown? in all where shown.run == run { modes.formUnion(shown.modes) }
                 if !modes.isEmpty { sent[app] = Shown(run: run, modes: modes) }
                 if modes != (before?.run == run ? before?.modes ?? [] : []) {
-                    driver.send(.run(run, .modesShown(modes)))
+                    driver.send(.run(run, .mode(.shown(modes))))
                 }
             }
         }

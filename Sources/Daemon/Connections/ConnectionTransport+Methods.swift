@@ -80,17 +80,17 @@ extension ConnectionTransport {
                 let names = WakeResult.allCases.map(\.rawValue).joined(separator: ", ")
                 throw refuse(.invalidArgument, call, "the option result is not one of \(names)")
             }
-            outcome = .wakeCompleted(result, id: wake)
+            outcome = .wake(.completed(result, id: wake))
         } else if event.kind == .willTerminate {
-            outcome = .terminationAnswered
+            outcome = .transition(.terminationAnswered)
         } else if event.kind == .withdraw {
-            outcome = .withdrawn
+            outcome = .connection(.withdrawn)
         } else if event.kind == .takeSnapshot {
-            outcome = .snapshotTaken
+            outcome = .connection(.snapshotTaken)
         } else if case .notice(.takeSceneSnapshot(let scene)) = event.content {
-            outcome = .sceneSnapshotTaken(scene)
+            outcome = .scene(.snapshotTaken(scene))
         } else {
-            outcome = .backgroundEntered
+            outcome = .transition(.backgroundEntered)
         }
         context.events.batch {
             // One entry of the logbook: the next daemon finds both or neither.
@@ -157,7 +157,7 @@ extension ConnectionTransport {
             context.logbook.batch {
                 tasks[token] = name
                 context.logbook.persist(Array(name.utf8), as: ConnectionRecords.task(run.id, token))
-                run.send(.taskBegan(name: name, owner: owner))
+                run.send(.task(.began(name: name, owner: owner)))
             }
         }
     }
@@ -182,7 +182,7 @@ extension ConnectionTransport {
         context.events.batch {
             context.logbook.batch {
                 removeTask(token)
-                run.send(.taskEnded(name: name))
+                run.send(.task(.ended(name: name)))
             }
         }
         call.reply()
@@ -199,7 +199,7 @@ extension ConnectionTransport {
         guard tasks.values.contains(name) || context.events.isTaskOpen(name, of: run.id) else {
             throw refuse(.notOpen, call, "no task '\(name.printable(upTo: NotifyDatagram.maximumTaskName))' is open")
         }
-        run.send(.taskProgressed(name: name, progress))
+        run.send(.task(.progressed(name: name, progress)))
         call.reply()
     }
 
@@ -218,11 +218,11 @@ extension ConnectionTransport {
             throw refuse(.tooMany, call, "\(beginningModes.count) calls wait for their answer")
         }
         beginningModes.append((mode, call))
-        run.send(.modeBegan(mode))
+        run.send(.mode(.began(mode)))
     }
 
     func endMode(_ call: MethodCall) throws(BusError) {
-        run.send(.modeEnded(try mode(of: call)))
+        run.send(.mode(.ended(try mode(of: call))))
         call.reply()
     }
 

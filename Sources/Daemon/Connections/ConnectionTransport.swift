@@ -127,14 +127,14 @@ final class ConnectionTransport {
     /// A process says whether it has something to do. Of several all that say anything have to be idle.
     func setIdle(_ peer: BusPeer, _ isIdle: Bool) {
         idle[ObjectIdentifier(peer)] = isIdle
-        run.send(.idleHinted(!idle.values.contains(false)))
+        run.send(.traffic(.idleHinted(!idle.values.contains(false))))
     }
 
     /// A connection has ended.
     func detach(_ peer: BusPeer) {
         // What the other processes have said holds; without any the app counts as busy.
         if idle.removeValue(forKey: ObjectIdentifier(peer)) != nil {
-            run.send(.idleHinted(!idle.isEmpty && !idle.values.contains(false)))
+            run.send(.traffic(.idleHinted(!idle.isEmpty && !idle.values.contains(false))))
         }
         guard participants.contains(where: { $0.peer === peer }) else { return }
         participants.removeAll { $0.peer === peer }
@@ -148,7 +148,7 @@ final class ConnectionTransport {
         context.events.batch {
             context.logbook.batch {
                 persist()
-                run.send(.attached(HandledNotices(all)))
+                run.send(.connection(.attached(HandledNotices(all))))
             }
         }
     }

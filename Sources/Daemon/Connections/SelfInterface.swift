@@ -38,7 +38,7 @@ struct SelfInterface {
             method("Attach", in: "a{sv}", out: "a{sv}", ["options"], ["launch"]) { (own, call) throws(BusError) in
                 try own.attach(call)
             },
-            method("Ready") { (own, call) throws(BusError) in own.say(.ready, call) },
+            method("Ready") { (own, call) throws(BusError) in own.say(.transition(.ready), call) },
             method("Answer", in: "ta{sv}", ["serial", "options"]) { (own, call) throws(BusError) in
                 try own.answer(call)
             },
@@ -71,8 +71,8 @@ struct SelfInterface {
             method("SetStateSummary", in: "s", ["text"]) { (own, call) throws(BusError) in
                 try own.setStateSummary(call)
             },
-            method("Heartbeat") { (own, call) throws(BusError) in own.say(.heartbeat, call) },
-            method("Stopping") { (own, call) throws(BusError) in own.say(.stopping, call) },
+            method("Heartbeat") { (own, call) throws(BusError) in own.say(.watchdog(.heartbeat), call) },
+            method("Stopping") { (own, call) throws(BusError) in own.say(.transition(.stopping), call) },
             method("SetIdle", in: "b", ["idle"]) { (own, call) throws(BusError) in
                 own.setIdle(call)
             },

@@ -58,7 +58,8 @@ final class Announcer {
     func record(_ event: Event) {
         switch event {
         case .registered(let id, _, launches: _), .unregistered(let id): record(id)
-        case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)), .run(let run, .scene):
+        case .run(let run, .process(.spawned(pid: _))), .run(let run, .process(.mainProcessChanged(pid: _))),
+            .run(let run, .scene):
             if let id = bus.driver.core.app(of: run) { record(id) }
         case .requested(_, let id, .scene, by: _): record(id)
         case .configured: schedule()

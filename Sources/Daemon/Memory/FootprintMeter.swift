@@ -83,7 +83,7 @@ final class FootprintMeter {
         guard let controller = runs[run] else { return }
         // A group that cannot be read counts as removed.
         guard let estimate = controller.measureMemory(in: nil) else {
-            return controller.send(.sizeMeasured(bytes: 0, estimate: 0))
+            return controller.send(.memory(.sizeMeasured(bytes: 0, estimate: 0)))
         }
         lastToken += 1
         let job = Job(
@@ -148,11 +148,11 @@ final class FootprintMeter {
 
     private func report(_ job: Job) {
         if job.isRequested {
-            let measured = RunEvent.sizeMeasured(bytes: job.leastBytes, estimate: job.estimate.footprint.bytes)
+            let measured = RunEvent.memory(.sizeMeasured(bytes: job.leastBytes, estimate: job.estimate.footprint.bytes))
             return events.send(.run(job.run, measured))
         }
         guard !job.isRefused, job.isMemoryMeasured || job.files > 0, let attempt = job.attempt else { return }
-        events.send(.run(job.run, .footprintMeasured(attempt: attempt, memory: job.bytes)))
+        events.send(.run(job.run, .suspension(.footprintMeasured(attempt: attempt, memory: job.bytes))))
     }
 
     /// - Returns: false if the thread takes no more now.

@@ -42,7 +42,7 @@ final class MemoryReclaimer {
             try advance()
         } catch {
             fail(error)
-            if job == nil { events.send(.run(run, .reclaimed(attempt: attempt, bytes: 0))) }
+            if job == nil { events.send(.run(run, .memory(.reclaimed(attempt: attempt, bytes: 0)))) }
             finish()
         }
     }
@@ -107,7 +107,7 @@ final class MemoryReclaimer {
             controller.frozenFootprint = result.footprint
             bytes = result.bytes
         }
-        events.send(.run(ended.run, .reclaimed(attempt: ended.attempt, bytes: bytes)))
+        events.send(.run(ended.run, .memory(.reclaimed(attempt: ended.attempt, bytes: bytes))))
     }
 
     private func fail(_ error: SystemError) {

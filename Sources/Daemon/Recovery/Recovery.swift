@@ -32,7 +32,8 @@ final class Recovery {
         pendingFiles = PendingFiles.all(in: recovered.records)
         connections = ConnectionRecords.all(in: recovered.records)
         unhandledFreezes = recovered.events.reduce(into: [:]) { freezes, recorded in
-            guard case .run(let id, .frozen(let attempt, memory: _, uncertainty: _)) = recorded.event else { return }
+            guard case .run(let id, .suspension(.frozen(let attempt, memory: _, uncertainty: _))) = recorded.event
+            else { return }
             freezes[id] = attempt
         }
     }
@@ -97,8 +98,9 @@ final class Recovery {
             self.driver.send(.recovered)
             self.work.add(each: self.driver.core.runIDs) { id in
                 guard self.context.runs[id] != nil else { return }
-                let event = RunEvent.reattached(
-                    messagesKept: self.keptMessages.contains(id), noticesDelayed: delayed.contains(id))
+                let event = RunEvent.process(
+                    .reattached(
+                        messagesKept: self.keptMessages.contains(id), noticesDelayed: delayed.contains(id)))
                 self.driver.send(.run(id, event))
             } completion: {
                 self.work.add(each: self.driver.core.runIDs, self.checkProcesses) {
@@ -224,15 +226,15 @@ final class Recovery {
     private func checkProcesses(of id: RunID) {
         guard let run = context.runs[id] else {
             // Its group does not exist either. If its end was already reported, the core ignores this event.
-            driver.send(.run(id, .exited(.unknown, cpu: .zero, memory: 0)))
-            return driver.send(.run(id, .emptied))
+            driver.send(.run(id, .process(.exited(.unknown, cpu: .zero, memory: 0))))
+            return driver.send(.run(id, .process(.emptied)))
         }
         if let pid = run.mainPID {
             switch driver.core.pid(of: id) {
-            case nil: run.send(.spawned(pid: pid))
+            case nil: run.send(.process(.spawned(pid: pid)))
             case pid?: break
             // The previous daemon had recorded the new main process, and not the event, or the event is lost.
-            case _?: run.send(.mainProcessChanged(pid: pid))
+            case _?: run.send(.process(.mainProcessChanged(pid: pid)))
             }
         }
         // Messages that the app sent before it ended, or before a deadline, still count.

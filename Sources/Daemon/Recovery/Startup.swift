@@ -55,8 +55,8 @@ enum Startup {
         for (event, at) in recovered.events { write(recovered.core.handle(event, at: at)) }
         for run in recovered.core.runIDs {
             // Without the main process: its receipt waits for the end of the others.
-            let end = recovered.core.hasExited(run) ? RunEvent.emptied : .exited(.lost, cpu: .zero, memory: 0)
-            write(recovered.core.handle(.run(run, end), at: recovered.last))
+            let end = recovered.core.hasExited(run) ? ProcessEvent.emptied : .exited(.lost, cpu: .zero, memory: 0)
+            write(recovered.core.handle(.run(run, .process(end)), at: recovered.last))
         }
     }
 

@@ -102,7 +102,7 @@ final class RelayLink {
         connection = nil
         let run = run
         run.abandonStart()
-        run.send(.spawnFailed(SpawnProblem(sentence: sentence, exitStatus: RunLauncher.Stage.cgroup)))
+        run.send(.process(.spawnFailed(SpawnProblem(sentence: sentence, exitStatus: RunLauncher.Stage.cgroup))))
     }
 
     // MARK: The end of the relay
@@ -146,7 +146,7 @@ final class RelayLink {
     private func wake() {
         guard let attempt = run.reportedAttempt else { return }
         let input = Input(kind: .pipe, pid: run.mainPID ?? 0, descriptor: 0, bytes: 0, peer: "greenroomctl run")
-        run.send(.inputArrived(attempt: attempt, input))
+        run.send(.traffic(.inputArrived(attempt: attempt, input)))
     }
 
     // MARK: The terminal

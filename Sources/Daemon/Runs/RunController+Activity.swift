@@ -26,7 +26,7 @@ extension RunController {
                 warnOfHiddenSockets(hidden)
             }
         }
-        send(.activityMeasured(activity))
+        send(.deadline(.activityMeasured(activity)))
     }
 
     /// Once for each run, while it launches.
@@ -42,7 +42,7 @@ extension RunController {
     func measureProcessor() {
         attempt {
             let use = try enclosure.wholeProcessorUse(mainProcess: process?.pid)
-            send(.processorMeasured(used: use.used, waited: use.waited))
+            send(.processor(.measured(used: use.used, waited: use.waited)))
         }
     }
 

@@ -17,8 +17,8 @@ extension RunController {
         adoptedProbe = Retry.until(context.loop) { [weak self] in
             guard let self, let pid = self.process?.pid, let stat = try? ProcFS().stat(of: pid) else { return true }
             guard stat.hasExecuted else { return false }
-            self.send(.executed)
-            if stat.isStopped, !self.isFrozen { self.send(.stopped) }
+            self.send(.process(.executed))
+            if stat.isStopped, !self.isFrozen { self.send(.process(.stopped)) }
             // Called later, because the next probe replaces this one.
             self.context.loop.callLater { [weak self] in
                 if let self, self.isAdopted { self.probeForStop() }
@@ -35,7 +35,7 @@ extension RunController {
         adoptedProbe = Retry.until(context.loop) { [weak self] in
             guard let self, !self.isFrozen, self.context.events.isEntering(self.id) else { return true }
             guard self.hasStopped else { return false }
-            self.send(.stopped)
+            self.send(.process(.stopped))
             return true
         }
     }

@@ -48,7 +48,7 @@ extension RunController {
             isContinueLogged = true
             logWarning("a process outside greenroomd has continued the suspended app (SIGCONT); it is stopped again")
         }
-        send(.freezeLost(attempt: attempt))
+        send(.suspension(.freezeLost(attempt: attempt)))
     }
 
     private var mainProcessStat: ProcessStat? {

@@ -97,9 +97,10 @@ extension RunController {
         reportKernelKill(status)
         let remains = self.remains
         send(
-            .exited(
-                status, cpu: max(cpu, remains?.cpuTime ?? .zero), memory: peakMemory,
-                remaining: remains.flatMap(RemainingProcesses.init)))
+            .process(
+                .exited(
+                    status, cpu: max(cpu, remains?.cpuTime ?? .zero), memory: peakMemory,
+                    remaining: remains.flatMap(RemainingProcesses.init))))
         // In process-group mode, another search of /proc would find the same.
         waitUntilEmpty(isEmpty: remains?.count == 0 && enclosure.path == nil)
     }

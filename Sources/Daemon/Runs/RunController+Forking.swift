@@ -68,7 +68,7 @@ extension RunController {
             }
             guard self.process != nil else { return false }
             self.forking = nil
-            self.send(.ready)
+            self.send(.transition(.ready))
             return true
         }
         return true

@@ -18,7 +18,7 @@ extension RunController {
             if hasFile {
                 if !isReported { isWritten = true }
             } else if notification.id > 0, !isReported {
-                send(.notificationDelayed(wake: notification.id))
+                send(.wake(.notificationDelayed(wake: notification.id)))
             }
             if notification.kind == "memory", !isReported { transport.send(.memoryWarning(.warning), effect) }
         }

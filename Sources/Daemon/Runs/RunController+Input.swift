@@ -40,7 +40,7 @@ extension RunController {
         let isFull = [EMFILE, ENFILE, ENOSPC].contains(error.errno)
         let problem: InputWatch.Problem = isFull ? .tooMany : .failed
         let unwatched = InputWatch.Unwatched(what: InputWatch.Unwatched.process, problem: problem, count: 1)
-        send(.inputWatched(attempt: attempt, InputWatch(unwatched: [unwatched])))
+        send(.traffic(.inputWatched(attempt: attempt, InputWatch(unwatched: [unwatched]))))
     }
 
     /// Closes all duplicates of the run's descriptors before it returns.

@@ -37,29 +37,29 @@ extension RunController: NotifySocketDelegate {
 
     private func received(_ message: NotifyMessage, _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
         switch message {
-        case .ready: send(.ready)
+        case .ready: send(.transition(.ready))
         case .status(let text):
             reports.statusText = text
             persistRecord()
-        case .stopping: send(.stopping)
+        case .stopping: send(.transition(.stopping))
         case .errno(let number):
             reports.errno = number
             persistRecord()
         case .mainPID(let pid): changeMainProcess(to: pid)
-        case .watchdog: send(.heartbeat)
-        case .watchdogTrigger: send(.heartbeatGivenUp)
-        case .watchdogTime(let time): send(.heartbeatTimeChanged(to: time))
-        case .idle(let isIdle): send(.idleHinted(isIdle))
-        case .extendTimeout(let time): send(.timeoutExtended(by: time))
-        case .background: send(.backgroundEntered)
-        case .beginTask(let task): send(.taskBegan(name: task, owner: sender))
-        case .endTask(let task): send(.taskEnded(name: task))
+        case .watchdog: send(.watchdog(.heartbeat))
+        case .watchdogTrigger: send(.watchdog(.triggered))
+        case .watchdogTime(let time): send(.watchdog(.timeChanged(to: time)))
+        case .idle(let isIdle): send(.traffic(.idleHinted(isIdle)))
+        case .extendTimeout(let time): send(.deadline(.extended(by: time)))
+        case .background: send(.transition(.backgroundEntered))
+        case .beginTask(let task): send(.task(.began(name: task, owner: sender)))
+        case .endTask(let task): send(.task(.ended(name: task)))
         case .taskProgress(let task, let done, let total, let title): progressed(task, done, total, title)
-        case .beginMode(let name): if let mode = mode(name, "X_GREENROOM_BEGIN_MODE") { send(.modeBegan(mode)) }
-        case .endMode(let name): if let mode = mode(name, "X_GREENROOM_END_MODE") { send(.modeEnded(mode)) }
+        case .beginMode(let name): if let mode = mode(name, "X_GREENROOM_BEGIN_MODE") { send(.mode(.began(mode))) }
+        case .endMode(let name): if let mode = mode(name, "X_GREENROOM_END_MODE") { send(.mode(.ended(mode))) }
         case .beginScene(let name, let role): beginScene(name, role)
         case .endScene(let name): if let scene = scene(name, "X_GREENROOM_END_SCENE") { send(.scene(.ended(scene))) }
-        case .wakeDone(let result, let id): send(.wakeCompleted(WakeResult(result), id: id))
+        case .wakeDone(let result, let id): send(.wake(.completed(WakeResult(result), id: id)))
         // Closing its descriptor, together with the datagram, is the answer.
         case .barrier: break
         case .storeDescriptors(let name, let type): store(&descriptors, name, type)
@@ -78,7 +78,7 @@ extension RunController: NotifySocketDelegate {
         guard let progress = TaskProgress(done: done, total: total, title: title) else {
             return socket.warn("X_GREENROOM_TASK_PROGRESS=\(done)/\(total) \(task): expected \(TaskProgress.rule)")
         }
-        send(.taskProgressed(name: task, progress))
+        send(.task(.progressed(name: task, progress)))
     }
 
     private func beginScene(_ name: String, _ word: String?) {
@@ -167,7 +167,7 @@ extension RunController: NotifySocketDelegate {
             setMainProcess(process)
             try enclosure.started(process)
             watchExit()
-            send(.mainProcessChanged(pid: pid))
+            send(.process(.mainProcessChanged(pid: pid)))
             // The old process may have ended and be a zombie.
             context.runs.reapOrphans()
         } catch {

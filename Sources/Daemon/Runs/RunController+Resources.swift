@@ -81,13 +81,13 @@ extension RunController {
         case .exited, .signaled, .unknown, .lost: return
         }
         guard let kill = try? enclosure.kernelKill() else {
-            if context.memory.kernelKills.take() { send(.outOfMemory(.machine)) }
+            if context.memory.kernelKills.take() { send(.memory(.outOfMemory(.machine))) }
             return
         }
         switch kill {
         case .nothing: break
-        case .ownLimit: send(.outOfMemory(manifest.memoryMax == nil ? .machine : .limit))
-        case .elsewhere: send(.outOfMemory(.machine))
+        case .ownLimit: send(.memory(.outOfMemory(manifest.memoryMax == nil ? .machine : .limit)))
+        case .elsewhere: send(.memory(.outOfMemory(.machine)))
         }
     }
 }

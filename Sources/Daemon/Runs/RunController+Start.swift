@@ -32,7 +32,7 @@ extension RunController {
         start.source = try context.loop.addDescriptor(outcome, events: .readable, kind: .execOutcome) {
             [weak self] _ in TurnResult(self?.execDecided() ?? true)
         }
-        send(.spawned(pid: process.pid))
+        send(.process(.spawned(pid: process.pid)))
     }
 
     /// Removes the run after `start` has thrown. A process that cannot be watched is killed.
@@ -69,7 +69,7 @@ extension RunController {
             start = nil
             applyOOMClass()
             watchExit()
-            send(.executed)
+            send(.process(.executed))
         case .killedBeforeExec:
             // Its exit is reported like any other.
             start = nil
@@ -78,7 +78,7 @@ extension RunController {
             start = nil
             _ = try? process?.reap()
             remove()
-            send(.spawnFailed(SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus)))
+            send(.process(.spawnFailed(SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus))))
         }
         return true
     }

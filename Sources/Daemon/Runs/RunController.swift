@@ -213,10 +213,12 @@ final class RunController {
         if hasAccessory { context.background.accessories.found(self) }
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
-        if let locks { send(.locksFound(attempt: attempt, locks)) }
+        if let locks { send(.suspension(.locksFound(attempt: attempt, locks))) }
         send(
-            .frozen(
-                attempt: attempt, memory: measurement?.footprint.bytes ?? 0, uncertainty: measurement?.uncertainty ?? 0)
+            .suspension(
+                .frozen(
+                    attempt: attempt, memory: measurement?.footprint.bytes ?? 0,
+                    uncertainty: measurement?.uncertainty ?? 0))
         )
         if let measurement { context.memory.footprints.measure(id, attempt: attempt, after: measurement) }
         relay?.frozen()
@@ -248,7 +250,7 @@ final class RunController {
         }
         endFreeze()
         connections.thawed()
-        send(.thawed(attempt: attempt))
+        send(.suspension(.thawed(attempt: attempt)))
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
@@ -280,7 +282,7 @@ final class RunController {
             remaining: hasExited ? remaining : nil, waited: waitedSinceNotice)
         inspection.uncertainty = measurement?.uncertainty ?? 0
         inspection.obstacle = forkingObstacle?.printable(upTo: Inspection.maximumObstacle)
-        send(.inspected(inspection))
+        send(.deadline(.inspected(inspection)))
     }
 
     /// Whether a debugger is attached to the main process. An app that traces itself is not being debugged (L48).
@@ -299,7 +301,7 @@ final class RunController {
         if process.isOver {
             mainProcessEnded()
         } else if isAdopted {
-            if !isFrozen, hasStopped, context.events.isEntering(id) { send(.stopped) }
+            if !isFrozen, hasStopped, context.events.isEntering(id) { send(.process(.stopped)) }
         } else {
             context.runs.childrenChanged()
         }
@@ -361,7 +363,7 @@ final class RunController {
     private func finish() {
         guard case .emptying = end else { return }
         remove()
-        send(.emptied)
+        send(.process(.emptied))
     }
 
     /// Removes the run's resources: it is over, or its start failed.
@@ -441,7 +443,7 @@ extension RunController: SignalTransportDelegate {
             // One entry of the logbook or none: the next daemon finds the notice sent and the event sent, or neither.
             context.logbook.batch {
                 persistRecord()
-                if notice.isAnswered { send(.notified(notice, delivered: delivered, cpu: cpu)) }
+                if notice.isAnswered { send(.transition(.notified(notice, delivered: delivered, cpu: cpu))) }
             }
         }
         guard isAdopted else { return }

@@ -71,9 +71,9 @@ extension RunController {
         else { throw Problem("its relay does not read") }
         applyOOMClass()
         watchExit()
-        send(.spawned(pid: process.pid))
+        send(.process(.spawned(pid: process.pid)))
         // The program that it executes from now on is the caller's business: what cannot be executed ends with status 126 or 127.
-        send(.executed)
+        send(.process(.executed))
     }
 
     func logInfo(_ sentence: String) { context.journal.log(.info, MessageID.instance, app: app, sentence) }

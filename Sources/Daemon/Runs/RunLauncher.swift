@@ -48,7 +48,7 @@ final class RunLauncher {
             try start(app, id, launch)
         } catch {
             let failure = error as? Failure ?? Failure(Stage.fork, error)
-            context.events.send(.run(id, .spawnFailed(failure.problem)))
+            context.events.send(.run(id, .process(.spawnFailed(failure.problem))))
         }
     }
 

@@ -68,8 +68,8 @@ final class RunTable {
                 continue
             }
             switch change.change {
-            case .stopped: run.send(.stopped)
-            case .continued: run.send(.continued)
+            case .stopped: run.send(.process(.stopped))
+            case .continued: run.send(.process(.continued))
             }
         }
         reapOrphans()

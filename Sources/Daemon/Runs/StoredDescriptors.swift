@@ -65,7 +65,8 @@ final class StoredDescriptors {
 
     /// What the core has to know when a descriptor of this name is stored; `nil`: it is no snapshot.
     static func eventOfSnapshot(_ name: String) -> RunEvent? {
-        name == snapshot ? .snapshotTaken : scene(ofName: name, snapshot).map { RunEvent.sceneSnapshotTaken($0) }
+        name == snapshot
+            ? .connection(.snapshotTaken) : scene(ofName: name, snapshot).map { .scene(.snapshotTaken($0)) }
     }
 
     /// The most bytes of a state or a snapshot; `nil`: it is any other descriptor.

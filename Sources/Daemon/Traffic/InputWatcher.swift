@@ -193,7 +193,7 @@ final class RunInput {
         } else if !attach() {
             return
         }
-        run.send(.inputWatched(attempt: attempt, found))
+        run.send(.traffic(.inputWatched(attempt: attempt, found)))
     }
 
     // MARK: The answer of the helper thread
@@ -271,7 +271,7 @@ final class RunInput {
             }
             window.looks += 1
             switch watch.look(next, now: now) {
-            case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
+            case .input(let input): run.send(.traffic(.inputArrived(attempt: attempt, Input(input))))
             case .nothing, .asked: break
             case .rests: watcher.rest(token, next)
             }
@@ -286,7 +286,7 @@ final class RunInput {
         for answer in answers {
             if watch.isClosed { return }
             switch answer {
-            case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
+            case .input(let input): run.send(.traffic(.inputArrived(attempt: attempt, Input(input))))
             case .nothing, .asked, .rests: break
             }
         }

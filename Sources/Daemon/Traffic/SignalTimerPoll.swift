@@ -51,7 +51,8 @@ final class SignalTimerPoll {
                 continue
             }
             entries[id] = nil
-            run.send(.inputArrived(attempt: entry.attempt, Input(kind: .timer, pid: 0, descriptor: -1, bytes: 0)))
+            run.send(
+                .traffic(.inputArrived(attempt: entry.attempt, Input(kind: .timer, pid: 0, descriptor: -1, bytes: 0))))
         }
         arm()
     }

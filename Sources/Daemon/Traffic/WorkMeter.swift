@@ -179,11 +179,11 @@ final class WorkMeter {
         do {
             let members = try run.enclosure.measuredMembers(in: scan)
             switch job.kind {
-            case .first: return run.send(.workMeasured(resume(job, members)))
+            case .first: return run.send(.traffic(.workMeasured(resume(job, members))))
             case .brief:
                 var work = RunWork(cpu: members.cpu)
                 work.isBrief = true
-                return run.send(.workMeasured(work))
+                return run.send(.traffic(.workMeasured(work)))
             case .full, .moment: break
             }
             let look = WorkLook(
@@ -264,7 +264,7 @@ final class WorkMeter {
         } else if run.relay?.isBusy == true {
             work.wait = .request
         }
-        run.send(.workMeasured(work))
+        run.send(.traffic(.workMeasured(work)))
     }
 
     private func removeEnded() {
@@ -281,7 +281,7 @@ final class WorkMeter {
         isFailureLogged = true
         var work = RunWork(cpu: run.cpu)
         work.wait = .unreadable
-        run.send(.workMeasured(work))
+        run.send(.traffic(.workMeasured(work)))
     }
 
     private func finish() {

@@ -73,48 +73,6 @@ extension LifecycleCore {
         self[run: index].isStopped = false
         if self[run: index].traffic.momentSince != nil { self[run: index].traffic.momentSince = nil }
     }
-
-    // MARK: The watchdog of the foreground
-
-    mutating func heartbeat(_ index: AppIndex, _ now: Instant) {
-        guard case .foreground(var foreground)? = apps[index].execution, foreground.watchdog != nil else { return }
-        foreground.watchdog?.restart(at: now)
-        update(index, .foreground(foreground))
-    }
-
-    /// How long the app may be in the foreground without a heartbeat; `nil`: for any time.
-    private func heartbeatTime(_ index: AppIndex) -> Duration? {
-        let time = storage(index).run.heartbeatTime ?? apps[index].policy.watchdog
-        return time == .zero ? nil : time
-    }
-
-    /// As with systemd, the time counts from the message on.
-    mutating func heartbeatTimeChanged(_ index: AppIndex, _ time: Duration, _ now: Instant) {
-        guard apps[index].ending == nil else { return }
-        self[run: index].heartbeatTime = time
-        guard case .foreground(var foreground)? = apps[index].execution else { return }
-        if foreground.watchdog?.allowed == time { return heartbeat(index, now) }
-        cancel(index, foreground.watchdog)
-        foreground.watchdog = begin(index, .watchdog, heartbeatTime(index), now)
-        update(index, .foreground(foreground))
-    }
-
-    /// Whether or not heartbeats are expected, and in every state in which the app is to run on: systemd's `WATCHDOG=trigger`.
-    mutating func heartbeatGivenUp(_ index: AppIndex, _ now: Instant) {
-        switch apps[index].phase {
-        case .notRunning, .terminating, .ending: return
-        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
-        }
-        if case .foreground(var foreground)? = apps[index].execution {
-            cancel(index, foreground.watchdog)
-            foreground.watchdog = nil
-            update(index, .foreground(foreground))
-        }
-        guard let deadline = begin(index, .watchdog, .zero, now) else { return }
-        let use = deadlineUse(index, deadline, cpu: nil, now)
-        kill(
-            index, .missedDeadline(use), .missedDeadline, reporting: .deadlineMissed(apps[index].id, .watchdog), now)
-    }
 }
 
 extension StateReason {

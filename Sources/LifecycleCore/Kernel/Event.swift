@@ -1,8 +1,7 @@
 /// Everything that can happen, as the daemon reports it to the core. Cases are named in the past tense. The large ones are on the
 /// heap, so that every event is small to pass.
 ///
-/// Adding an event of a run changes three lists: `RunEvent`, its codec (`Saving/SavedEvents.swift`) and the words of
-/// the simulator's trace.
+/// Each topic has its events in a file of its folder, with the methods that handle them and their saved form.
 package enum Event: Hashable, Sendable {
     /// Something happened to one run of one app. Ignored once that run is over.
     case run(RunID, RunEvent)
@@ -70,110 +69,23 @@ extension Event {
     }
 }
 
-/// What can happen to one run: outcomes of effects, and what the app's processes say.
+/// What can happen to one run, by topic: outcomes of effects, and what the app's processes say.
 package enum RunEvent: Hashable, Sendable {
-    // MARK: Outcomes of effects
-
-    /// The process exists. Its program is not executed yet.
-    case spawned(pid: Int32)
-    /// `execve` succeeded.
-    case executed
-    /// No program runs and nothing is left of the attempt: neither `exited` nor `emptied` follows.
-    case spawnFailed(SpawnProblem)
-    /// A notice with a deadline was sent. `delivered` is false if the program declares no signal for it or does not catch
-    /// that signal: then it has nothing to finish (L17). `cpu`: processor time that the app had used so far.
-    case notified(Notice, delivered: Bool, cpu: Duration)
-    /// The whole cgroup is frozen. `memory`: what killing it would give back, in bytes. It cannot change until the thaw.
-    /// `uncertainty`: by how many bytes that may be too large.
-    case frozen(attempt: Int, memory: UInt64, uncertainty: UInt64 = 0)
-    /// Of an app whose processes share memory, the size in `frozen` is an estimate. This is the exact one, in bytes.
-    case footprintMeasured(attempt: Int, memory: UInt64)
-    /// The exact size in bytes; of processes that the daemon may not examine, the least that they can have. `estimate`: the estimate
-    /// of the same time.
-    case sizeMeasured(bytes: UInt64, estimate: UInt64)
-    case thawed(attempt: Int)
-    /// Nothing more is pushed out of the suspended run (L37). `bytes`: what was.
-    case reclaimed(attempt: Int, bytes: UInt64)
-    /// The file of an event could not be written, because there is no space, for example. It is written later, perhaps when its
-    /// wake is over: the wake need not be completed (L30). `wake`: its number.
-    case notificationDelayed(wake: UInt64)
-    /// After `frozen`: a process outside the daemon has continued a process of the run (SIGCONT, process-group mode).
-    case freezeLost(attempt: Int)
-    indirect case inspected(Inspection)
-    case activityMeasured(RunActivity)
-    /// Before `frozen`: processes of the run hold file locks (L43).
-    case locksFound(attempt: Int, FileLocks)
-    /// After `frozen`: what is watched, and what cannot be (L50).
-    case inputWatched(attempt: Int, InputWatch)
-    /// Input arrived at the suspended run. Comes once for each change at a descriptor, at bounded intervals.
-    case inputArrived(attempt: Int, Input)
-    indirect case workMeasured(RunWork)
-    /// Since its launch the run has used so much processor time, and was ready to run for so long without a processor (L44).
-    case processorMeasured(used: Duration, waited: Duration)
-    /// Processes of the run have used a GPU since the watch began (L43), for so long; zero: the driver does not say for how long.
-    case gpuUsed(Duration)
+    case process(ProcessEvent)
+    case transition(TransitionEvent)
+    case deadline(DeadlineEvent)
+    case watchdog(WatchdogEvent)
+    case suspension(SuspensionEvent)
+    case memory(RunMemoryEvent)
+    case traffic(TrafficEvent)
+    case processor(ProcessorEvent)
     /// The commands of the hook with this number ended, or the next daemon cannot find out how.
     case hookEnded(number: Int, HookOutcome)
-    /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
-    /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
-    /// unknown. `remaining`: the processes that it left behind.
-    case exited(ExitStatus, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil)
-    /// The kernel's OOM killer killed the main process, or all processes. Comes before `exited`.
-    case outOfMemory(OutOfMemory)
-    /// No process of the run is left (L47). Comes once in a run.
-    case emptied
-    /// After `Event.recovered`: the run was found and is under control again. `messagesKept`: no notify message was lost
-    /// while there was no daemon. `noticesDelayed`: this daemon sends notices that the previous one had decided on but not
-    /// sent.
-    case reattached(messagesKept: Bool, noticesDelayed: Bool = false)
-
-    // MARK: What the app says
-
-    case ready
-    case backgroundEntered
-    /// The main process stopped itself (L17).
-    case stopped
-    case continued
-    /// `owner`: the pid of the sender.
-    case taskBegan(name: String, owner: Int32)
-    case taskEnded(name: String)
-    indirect case taskProgressed(name: String, TaskProgress)
-    /// The app begins or ends a single mode (L28).
-    case modeBegan(BackgroundModes)
-    case modeEnded(BackgroundModes)
-    /// What processes of the run inhibit with logind, and why; `nil`: nothing any more (L28).
-    case inhibitorChanged(String?)
-    /// The modes that sources outside the program show of it, all of them: an audible stream of PipeWire, a player that plays (L28).
-    case modesShown(BackgroundModes)
-    /// Of the modes that the app asserts, those that it does not use, all of them, as a service says that would have to know: they do not
-    /// keep it awake (L28).
-    case modesUnused(BackgroundModes)
-    /// The app begins or ends a scene (L34).
+    case task(TaskEvent)
+    case mode(ModeEvent)
     case scene(SceneEvent)
-    case timeoutExtended(by: Duration)
-    /// `id`: the number of the wake; `nil`: the oldest one that is open.
-    case wakeCompleted(WakeResult, id: UInt64? = nil)
-    case heartbeat
-    /// `WATCHDOG=trigger`: the app asks to be treated as if it had missed a heartbeat.
-    case heartbeatGivenUp
-    /// `WATCHDOG_USEC=`: the time between heartbeats for the rest of the run, instead of `WatchdogSec=`; zero: none is expected.
-    case heartbeatTimeChanged(to: Duration)
-    /// `STOPPING=1`: the app is about to end by itself.
-    case stopping
-    /// `MAINPID=`: another process of the app is the main process now.
-    case mainProcessChanged(pid: Int32)
-    /// A process of the app has connected, or a connection has ended: what all connections of the run handle together.
-    case attached(HandledNotices)
-    /// The app has finished what it does after `willTerminate`: what is left of it may be killed at once (L46).
-    case terminationAnswered
-    /// The app says that it has nothing to do until something arrives, or takes that back (L51).
-    case idleHinted(Bool)
-    /// After `Notice.takeSnapshot`: the snapshot is stored, or there is none (L18).
-    case snapshotTaken
-    /// After `Notice.takeSceneSnapshot`: the same for a scene (L34).
-    case sceneSnapshotTaken(SceneID)
-    /// After `Notice.withdraw`: it advertises nothing any more (L43).
-    case withdrawn
+    case wake(WakeEvent)
+    case connection(ConnectionEvent)
 }
 
 /// The origin of a request (L53): a request is a user's if it comes from outside every app.
@@ -209,111 +121,6 @@ package enum Request: Hashable, Sendable {
     case cancelTask(name: String)
     /// L34: of one of its scenes.
     case scene(SceneID, SceneRequest)
-}
-
-/// Why a program could not be started.
-package struct SpawnProblem: Hashable, Sendable {
-    /// One sentence, without the full stop.
-    package var sentence: String
-    /// The number that systemd.exec(5) gives to what failed: 203 is EXEC.
-    package var exitStatus: Int32
-
-    package init(sentence: String, exitStatus: Int32) {
-        self.sentence = sentence
-        self.exitStatus = exitStatus
-    }
-}
-
-/// How a process ended.
-package enum ExitStatus: Hashable, Sendable {
-    case exited(Int32)
-    case signaled(Int32, coreDumped: Bool)
-    /// The kernel does not report it: the process was not a child of this daemon, or ended while there was no daemon.
-    case unknown
-    /// The process ended with the machine.
-    case lost
-
-    static let sigkill: Int32 = 9
-
-    var isKill: Bool {
-        switch self {
-        case .signaled(Self.sigkill, coreDumped: _): true
-        case .signaled, .exited, .unknown, .lost: false
-        }
-    }
-}
-
-/// Processes of a run whose main process has exited.
-package struct RemainingProcesses: Hashable, Sendable {
-    package static let maximumNames = 3
-
-    package var count: Int
-    /// Different names (comm) of some of them, at most `maximumNames`.
-    package var names: [String]
-
-    package init(count: Int, names: [String]) {
-        self.count = count
-        self.names = Array(names.prefix(Self.maximumNames))
-    }
-}
-
-/// What is measured before a missed deadline kills.
-package struct Inspection: Hashable, Sendable {
-    /// A debugger is attached (L48).
-    package var traced: Bool
-    /// Processor time that the run has used.
-    package var cpu: Duration
-    /// Its size in bytes.
-    package var memory: UInt64
-    /// By how many bytes `memory` may be too large.
-    package var uncertainty: UInt64 = 0
-    /// Its processes, if the main process has exited.
-    package var remaining: RemainingProcesses?
-    /// For how long it was ready to run and got no processor, since its launch or its last notice with a deadline (L48).
-    package var waited: Duration
-    /// What a launch waits for, as the end of a sentence, with at most `maximumObstacle` bytes: `the PID file /run/x.pid does not exist`.
-    package var obstacle: String?
-
-    package static let maximumObstacle = 512
-
-    package init(
-        traced: Bool, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil, waited: Duration = .zero
-    ) {
-        self.traced = traced
-        self.cpu = cpu
-        self.memory = memory
-        self.remaining = remaining
-        self.waited = waited
-    }
-}
-
-/// What a run has done since its launch.
-package struct RunActivity: Hashable, Sendable {
-    /// Processor time that it has used.
-    package var cpu: Duration
-    /// For how long it was ready to run and got no processor.
-    package var waited: Duration
-    /// Its main process runs, or is ready to run. The kernel adds the time on a run queue only when the process gets a processor
-    /// (kernel: scheduler/sched-stats.rst), so one that got none since it was measured last has otherwise done nothing.
-    package var isRunnable = false
-    /// Whether one of its processes listens on a socket; `nil`: that was not measured.
-    package var listens: Bool?
-    /// No process was found that listens, and these could not be examined. Only of an app of `Type=listening`.
-    package var hiddenSockets: HiddenSockets?
-
-    package init(cpu: Duration, waited: Duration, listens: Bool? = nil, hiddenSockets: HiddenSockets? = nil) {
-        self.cpu = cpu
-        self.waited = waited
-        self.listens = listens
-        self.hiddenSockets = hiddenSockets
-    }
-}
-
-/// The outcome of a wake, as the app reports it (L30).
-package enum WakeResult: String, CaseIterable, Hashable, Sendable {
-    case newData = "new-data"
-    case noData = "no-data"
-    case failed
 }
 
 /// L36.

@@ -160,61 +160,20 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Events of a run that is not over.
     private mutating func dispatch(_ event: RunEvent, _ index: AppIndex, _ now: Instant) {
         switch event {
-        case .spawned(let pid): self[run: index].pid = pid
-        case .executed: executed(index, now)
-        case .spawnFailed(let problem): spawnFailed(index, problem, now)
-        case .notified(let notice, let delivered, let cpu): notified(index, notice, delivered, cpu, now)
-        case .frozen(let attempt, let memory, let uncertainty): frozen(index, attempt, memory, uncertainty, now)
-        case .footprintMeasured(let attempt, let memory): footprintMeasured(index, attempt, memory, now)
-        case .sizeMeasured(let bytes, let estimate): sizeMeasured(index, bytes, estimate, now)
-        case .thawed(let attempt): thawed(index, attempt, now)
-        case .reclaimed(let attempt, let bytes): reclaimed(index, attempt, bytes, now)
-        case .freezeLost(let attempt): freezeLost(index, attempt, now)
-        case .inspected(let inspection): inspected(index, inspection, now)
-        case .activityMeasured(let activity): activityMeasured(index, activity, now)
-        case .locksFound(let attempt, let locks): locksFound(index, attempt, locks, now)
-        case .inputWatched(let attempt, let watch): inputWatched(index, attempt, watch, now)
-        case .inputArrived(let attempt, let input): inputArrived(index, attempt, input, now)
-        case .workMeasured(let work): workMeasured(index, work, now)
-        case .processorMeasured(let used, let waited): processorMeasured(index, used, waited, now)
-        case .gpuUsed(let time): gpuUsed(index, time, now)
+        case .process(let event): handle(event, index, now)
+        case .transition(let event): handle(event, index, now)
+        case .deadline(let event): handle(event, index, now)
+        case .watchdog(let event): handle(event, index, now)
+        case .suspension(let event): handle(event, index, now)
+        case .memory(let event): handle(event, index, now)
+        case .traffic(let event): handle(event, index, now)
+        case .processor(let event): handle(event, index, now)
         case .hookEnded(let number, let outcome): hookEnded(index, number, outcome, now)
-        case .exited(let status, let cpu, let memory, let remaining):
-            exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
-        case .outOfMemory(let cause): self[run: index].outOfMemory = cause
-        case .notificationDelayed(let wake): notificationDelayed(index, wake)
-        case .emptied: emptied(index, now)
-        case .ready: becameReady(index, now)
-        case .backgroundEntered:
-            setTakesPart(index, now)
-            answeredBackground(index, now)
-        case .stopped: stopped(index, now)
-        case .continued: wasContinued(index)
-        case .taskBegan(let name, let owner): taskBegan(index, name, owner, now)
-        case .taskEnded(let name): taskEnded(index, name, now)
-        case .taskProgressed(let name, let progress): taskProgressed(index, name, progress, now)
-        case .modeBegan(let mode): modeBegan(index, mode, now)
-        case .modeEnded(let mode): modeEnded(index, mode, now)
-        case .inhibitorChanged(let inhibitor): inhibitorChanged(index, inhibitor, now)
-        case .modesShown(let modes): modesShown(index, modes, now)
-        case .modesUnused(let modes): modesUnused(index, modes, now)
-        case .scene(let event): sceneChanged(index, event, now)
-        case .timeoutExtended(let time): timeoutExtended(index, time, now)
-        case .wakeCompleted(let result, let id): wakeCompleted(index, result, id, now)
-        case .heartbeat: heartbeat(index, now)
-        case .heartbeatGivenUp: heartbeatGivenUp(index, now)
-        case .heartbeatTimeChanged(let time): heartbeatTimeChanged(index, time, now)
-        case .stopping: stopping(index, now)
-        case .mainProcessChanged(let pid):
-            self[run: index].pid = pid
-            self[run: index].isStopped = false
-        case .attached(let handled): attached(index, handled, now)
-        case .terminationAnswered: terminationAnswered(index, now)
-        case .idleHinted(let isIdle): idleHinted(index, isIdle, now)
-        case .snapshotTaken: self[run: index].snapshotDue = nil
-        case .withdrawn: self[run: index].withdrawal?.due = nil
-        case .sceneSnapshotTaken(let scene): sceneSnapshotTaken(index, scene)
-        case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
+        case .task(let event): handle(event, index, now)
+        case .mode(let event): handle(event, index, now)
+        case .scene(let event): handle(event, index, now)
+        case .wake(let event): handle(event, index, now)
+        case .connection(let event): handle(event, index, now)
         }
     }
 

@@ -55,134 +55,47 @@ extension Event: SavedUnion {
     }
 }
 
+/// The topics share one sequence of numbers: each reads its own.
 extension RunEvent: SavedUnion {
     package func save(to writer: inout ByteWriter) {
         switch self {
-        case .spawned(let pid): writer.put(case: 1, pid)
-        case .executed: writer.put(case: 2)
-        case .spawnFailed(let problem): writer.put(case: 3, problem)
-        case .notified(let notice, let delivered, let cpu): writer.put(case: 4, notice, delivered, cpu)
-        case .frozen(let attempt, let memory, 0): writer.put(case: 5, attempt, SavedSize(memory))
-        case .frozen(let attempt, let memory, let uncertainty):
-            writer.put(case: 60, attempt, SavedSize(memory), SavedSize(uncertainty))
-        case .thawed(let attempt): writer.put(case: 6, attempt)
-        case .inspected(let inspection): writer.put(case: 7, inspection)
-        case .exited(let status, let cpu, let memory, let remaining):
-            writer.put(case: 8, status, cpu, SavedSize(memory), SavedRemaining(value: remaining))
-        case .emptied: writer.put(case: 9)
-        case .reattached(let messagesKept, let noticesDelayed): writer.put(case: 10, messagesKept, noticesDelayed)
-        case .ready: writer.put(case: 11)
-        case .backgroundEntered: writer.put(case: 12)
-        case .stopped: writer.put(case: 13)
-        case .continued: writer.put(case: 14)
-        case .taskBegan(let name, let owner): writer.put(case: 15, name, owner)
-        case .taskEnded(let name): writer.put(case: 16, name)
-        case .taskProgressed(let name, let progress): writer.put(case: 210, name, progress)
-        case .modeBegan(let mode): writer.put(case: 70, mode)
-        case .modeEnded(let mode): writer.put(case: 71, mode)
-        case .inhibitorChanged(let inhibitor?): writer.put(case: 72, inhibitor)
-        case .inhibitorChanged(nil): writer.put(case: 73)
-        case .modesShown(let modes): writer.put(case: 180, modes)
-        case .modesUnused(let modes): writer.put(case: 190, modes)
-        case .scene(.began(let id, let role)): writer.put(case: 120, id, role)
-        case .scene(.ended(let id)): writer.put(case: 121, id)
-        case .timeoutExtended(let time): writer.put(case: 17, time)
-        case .wakeCompleted(let result, nil): writer.put(case: 18, result)
-        case .wakeCompleted(let result, let id?): writer.put(case: 31, result, id)
-        case .heartbeat: writer.put(case: 19)
-        case .heartbeatGivenUp: writer.put(case: 20)
-        case .stopping: writer.put(case: 21)
-        case .mainProcessChanged(let pid): writer.put(case: 22, pid)
-        case .freezeLost(let attempt): writer.put(case: 23, attempt)
-        case .footprintMeasured(let attempt, let memory): writer.put(case: 24, attempt, SavedSize(memory))
-        case .activityMeasured(let activity): writer.put(case: 25, activity)
-        case .outOfMemory(let cause): writer.put(case: 26, cause)
-        case .inputWatched(let attempt, let watch): writer.put(case: 27, attempt, watch)
-        case .inputArrived(let attempt, let input): writer.put(case: 28, attempt, input)
-        case .workMeasured(let work): writer.put(case: 29, work)
-        case .locksFound(let attempt, let locks): writer.put(case: 30, attempt, locks)
-        case .notificationDelayed(let wake): writer.put(case: 40, wake)
-        case .processorMeasured(let used, let waited): writer.put(case: 41, used, waited)
-        case .attached(let handled): writer.put(case: 50, UInt64(handled.rawValue))
-        case .terminationAnswered: writer.put(case: 51)
-        case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
-        case .snapshotTaken: writer.put(case: 140)
-        case .sceneSnapshotTaken(let scene): writer.put(case: 181, scene)
-        case .withdrawn: writer.put(case: 182)
-        case .gpuUsed(let time): writer.put(case: 150, time)
-        case .heartbeatTimeChanged(let time): writer.put(case: 62, time)
+        case .process(let event): event.save(to: &writer)
+        case .transition(let event): event.save(to: &writer)
+        case .deadline(let event): event.save(to: &writer)
+        case .watchdog(let event): event.save(to: &writer)
+        case .suspension(let event): event.save(to: &writer)
+        case .memory(let event): event.save(to: &writer)
+        case .traffic(let event): event.save(to: &writer)
+        case .processor(let event): event.save(to: &writer)
         case .hookEnded(let number, let outcome): writer.put(case: 80, number, outcome)
-        case .reclaimed(let attempt, let bytes): writer.put(case: 110, attempt, SavedSize(bytes))
-        case .sizeMeasured(let bytes, let estimate): writer.put(case: 61, SavedSize(bytes), SavedSize(estimate))
+        case .task(let event): event.save(to: &writer)
+        case .mode(let event): event.save(to: &writer)
+        case .scene(let event): event.save(to: &writer)
+        case .wake(let event): event.save(to: &writer)
+        case .connection(let event): event.save(to: &writer)
         }
     }
 
     package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
-        switch number {
-        case 1: self = .spawned(pid: try values.next())
-        case 2: self = .executed
-        case 3: self = .spawnFailed(try values.next())
-        case 4: self = .notified(try values.next(), delivered: try values.next(), cpu: try values.next())
-        case 5: self = .frozen(attempt: try values.next(), memory: try values.nextSize())
-        case 6: self = .thawed(attempt: try values.next())
-        case 7: self = .inspected(try values.next())
-        case 8:
-            let (status, cpu, memory): (ExitStatus, Duration, UInt64) =
-                (try values.next(), try values.next(), try values.nextSize())
-            let remaining: SavedRemaining = try values.next()
-            self = .exited(status, cpu: cpu, memory: memory, remaining: remaining.value)
-        case 9: self = .emptied
-        case 10: self = .reattached(messagesKept: try values.next(), noticesDelayed: try values.next())
-        case 11: self = .ready
-        case 12: self = .backgroundEntered
-        case 13: self = .stopped
-        case 14: self = .continued
-        case 15: self = .taskBegan(name: try values.next(), owner: try values.next())
-        case 16: self = .taskEnded(name: try values.next())
-        case 17: self = .timeoutExtended(by: try values.next())
-        case 18: self = .wakeCompleted(try values.next())
-        case 19: self = .heartbeat
-        case 20: self = .heartbeatGivenUp
-        case 21: self = .stopping
-        case 22: self = .mainProcessChanged(pid: try values.next())
-        case 23: self = .freezeLost(attempt: try values.next())
-        case 24: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
-        case 25: self = .activityMeasured(try values.next())
-        case 26: self = .outOfMemory(try values.next())
-        case 27: self = .inputWatched(attempt: try values.next(), try values.next())
-        case 28: self = .inputArrived(attempt: try values.next(), try values.next())
-        case 29: self = .workMeasured(try values.next())
-        case 30: self = .locksFound(attempt: try values.next(), try values.next())
-        case 31:
-            let (result, id): (WakeResult, UInt64) = (try values.next(), try values.next())
-            self = .wakeCompleted(result, id: id)
-        case 40: self = .notificationDelayed(wake: try values.next())
-        case 41: self = .processorMeasured(used: try values.next(), waited: try values.next())
-        case 50: self = .attached(HandledNotices(rawValue: UInt32(truncatingIfNeeded: try values.next() as UInt64)))
-        case 51: self = .terminationAnswered
-        case 52: self = .idleHinted(try values.next())
-        case 140: self = .snapshotTaken
-        case 181: self = .sceneSnapshotTaken(try values.next())
-        case 182: self = .withdrawn
-        case 210: self = .taskProgressed(name: try values.next(), try values.next())
-        case 150: self = .gpuUsed(try values.next())
-        case 60:
-            self = .frozen(
-                attempt: try values.next(), memory: try values.nextSize(), uncertainty: try values.nextSize())
-        case 61: self = .sizeMeasured(bytes: try values.nextSize(), estimate: try values.nextSize())
-        case 70: self = .modeBegan(try values.next())
-        case 71: self = .modeEnded(try values.next())
-        case 72: self = .inhibitorChanged(try values.next())
-        case 73: self = .inhibitorChanged(nil)
-        case 180: self = .modesShown(try values.next())
-        case 190: self = .modesUnused(try values.next())
-        case 80: self = .hookEnded(number: try values.next(), try values.next())
-        case 110: self = .reclaimed(attempt: try values.next(), bytes: try values.nextSize())
-        case 120: self = .scene(.began(try values.next(), try values.next()))
-        case 121: self = .scene(.ended(try values.next()))
-        case 62: self = .heartbeatTimeChanged(to: try values.next())
-        default: return nil
-        }
+        guard let event = try Self.event(number, &values) else { return nil }
+        self = event
+    }
+
+    private static func event(_ number: UInt64, _ values: inout RecordReader) throws(SavedError) -> RunEvent? {
+        if let event = try ProcessEvent(case: number, &values) { return .process(event) }
+        if let event = try TransitionEvent(case: number, &values) { return .transition(event) }
+        if let event = try DeadlineEvent(case: number, &values) { return .deadline(event) }
+        if let event = try WatchdogEvent(case: number, &values) { return .watchdog(event) }
+        if let event = try SuspensionEvent(case: number, &values) { return .suspension(event) }
+        if let event = try RunMemoryEvent(case: number, &values) { return .memory(event) }
+        if let event = try TrafficEvent(case: number, &values) { return .traffic(event) }
+        if let event = try ProcessorEvent(case: number, &values) { return .processor(event) }
+        if let event = try TaskEvent(case: number, &values) { return .task(event) }
+        if let event = try ModeEvent(case: number, &values) { return .mode(event) }
+        if let event = try SceneEvent(case: number, &values) { return .scene(event) }
+        if let event = try WakeEvent(case: number, &values) { return .wake(event) }
+        if let event = try ConnectionEvent(case: number, &values) { return .connection(event) }
+        return number == 80 ? .hookEnded(number: try values.next(), try values.next()) : nil
     }
 }
 
@@ -191,60 +104,6 @@ extension RecordReader {
     mutating func nextSize() throws(SavedError) -> UInt64 {
         let size: SavedSize = try next()
         return size.bytes
-    }
-}
-
-/// The processes that a main process left behind, as one value of a case.
-private struct SavedRemaining: SavedRecord {
-    static var blank: SavedRemaining { SavedRemaining(value: nil) }
-    var value: RemainingProcesses?
-
-    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.optional(1, &value)
-    }
-}
-
-extension SpawnProblem: SavedRecord {
-    package static var blank: SpawnProblem { SpawnProblem(sentence: "", exitStatus: 0) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &sentence)
-        try coder.required(2, &exitStatus)
-    }
-}
-
-extension Inspection: SavedRecord {
-    package static var blank: Inspection { Inspection(traced: false, cpu: .zero, memory: 0) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.flag(1, &traced)
-        try coder.required(2, &cpu)
-        try coder.size(3, &memory)
-        try coder.optional(4, &remaining)
-        try coder.field(5, &waited)
-        try coder.sparseSize(6, &uncertainty)
-        try coder.optional(7, &obstacle)
-    }
-}
-
-extension RunActivity: SavedRecord {
-    package static var blank: RunActivity { RunActivity(cpu: .zero, waited: .zero) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &cpu)
-        try coder.required(2, &waited)
-        try coder.optional(3, &listens)
-        try coder.optional(4, &hiddenSockets)
-        try coder.flag(5, &isRunnable)
-    }
-}
-
-extension HiddenSockets: SavedRecord {
-    package static var blank: HiddenSockets { HiddenSockets(count: 0, pid: 0) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &count)
-        try coder.required(2, &pid)
     }
 }
 

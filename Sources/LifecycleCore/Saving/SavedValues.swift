@@ -17,7 +17,6 @@ extension AppState: SavedCase {}
 extension LaunchReason: SavedCase {}
 extension LaunchState: SavedCase {}
 extension DeadlineKind: SavedCase {}
-extension WakeResult: SavedCase {}
 extension MemoryLevel: SavedCase {}
 extension MemoryCause: SavedCase {}
 extension OutOfMemory: SavedCase {}

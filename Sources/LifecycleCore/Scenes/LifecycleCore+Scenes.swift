@@ -37,21 +37,17 @@ extension LifecycleCore {
 
     // MARK: What the app says
 
-    mutating func sceneChanged(_ index: AppIndex, _ event: SceneEvent, _ now: Instant) {
+    /// Whether the app may begin and end scenes: with it they end, too.
+    func mayChangeScenes(_ index: AppIndex) -> Bool {
         switch apps[index].phase {
-        // Its scenes end with it.
-        case .notRunning, .terminating, .ending: return
-        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
-        }
-        switch event {
-        case .began(let id, let role): sceneBegan(index, id, role, now)
-        case .ended(let id): sceneEnded(index, id, now)
+        case .notRunning, .terminating, .ending: false
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: true
         }
     }
 
     /// A scene that an app in the foreground shows is there too. It counts as activated when the app was: an app does not get ahead of
     /// others by that.
-    private mutating func sceneBegan(_ index: AppIndex, _ id: SceneID, _ role: SceneRole, _ now: Instant) {
+    mutating func sceneBegan(_ index: AppIndex, _ id: SceneID, _ role: SceneRole, _ now: Instant) {
         let list = listedScenes(index)
         let isKnown = list.contains { $0.id == id }
         guard apps[index].policy.role != .worker, isKnown || list.count < Self.maximumScenes else {
@@ -84,7 +80,7 @@ extension LifecycleCore {
         return scene
     }
 
-    private mutating func sceneEnded(_ index: AppIndex, _ id: SceneID, _ now: Instant) {
+    mutating func sceneEnded(_ index: AppIndex, _ id: SceneID, _ now: Instant) {
         if takeKept(index, id) != nil { return effects.append(.dropRestorationState(apps[index].id, .scene(id))) }
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
             !list[position].isMainWindow || list.contains(where: { $0.id != id && !$0.isClosed })

@@ -95,13 +95,6 @@ package enum SceneNotice: String, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// What an app says of its scenes.
-package enum SceneEvent: Hashable, Sendable {
-    /// It has created a scene, or wants to show one that it has.
-    case began(SceneID, SceneRole)
-    case ended(SceneID)
-}
-
 /// What a client can ask of one scene of an app.
 package enum SceneRequest: CaseIterable, Hashable, Sendable {
     /// To the foreground. The app is asked to create a scene that it does not have.

@@ -8,7 +8,7 @@ struct AnswerChecker {
         _ findings: inout Findings
     ) {
         // An app may ask to be killed (WATCHDOG=trigger).
-        if case .run(_, .heartbeatGivenUp) = event { return }
+        if case .run(_, .watchdog(.triggered)) = event { return }
         guard let app, case .report(.deadlineMissed(let id, let kind, let wake)) = effect,
             let run = world.apps[app].run,
             let (start, due) = deadlines.span(kind, wake, of: app)

@@ -35,7 +35,7 @@ struct BudgetChecker {
     }
 
     mutating func record(_ event: Event, of app: Int?) {
-        if let app, case .run(_, .reattached) = event { stays[app].allowance += Self.attachTime }
+        if let app, case .run(_, .process(.reattached)) = event { stays[app].allowance += Self.attachTime }
     }
 
     mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {

@@ -23,16 +23,17 @@ struct ContinuedTasks {
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         guard let app, case .run(let run, let what) = event, model.apps[app].run == run else { return }
         switch what {
-        case .taskBegan(let name, _):
+        case .task(.began(let name, _)):
             let phase = model.apps[app].phase
             if phase == .foreground || phase == .launching { apps[app].tasks[name] = .some(nil) }
-        case .taskEnded(let name): if apps[app].tasks[name] != nil { apps[app].tasks[name] = .some(nil) }
-        case .taskProgressed(let name, let report):
+        case .task(.ended(let name)): if apps[app].tasks[name] != nil { apps[app].tasks[name] = .some(nil) }
+        case .task(.progressed(let name, let report)):
             guard let last = apps[app].tasks[name] else { return }
             apps[app].tasks[name] = report.done
             if last.map({ report.done > $0 }) ?? true { apps[app].advanced = now }
         // The time without progress begins anew.
-        case .reattached, .modeEnded, .modesShown, .modesUnused, .inhibitorChanged: renew(app, now)
+        case .process(.reattached), .mode(.ended), .mode(.shown), .mode(.unused), .mode(.inhibitorChanged):
+            renew(app, now)
         default: break
         }
     }

@@ -56,14 +56,14 @@ struct DeadlineChecker {
         (found, missed, killed) = (nil, nil, nil)
         guard let app else { return }
         switch event {
-        case .run(_, .inspected(let inspection)):
+        case .run(_, .deadline(.inspected(let inspection))):
             found = inspection.traced
             isInspecting[app] = false
-        case .run(_, .reattached(let messagesKept, let noticesDelayed)):
+        case .run(_, .process(.reattached(let messagesKept, let noticesDelayed))):
             for index in open[app].indices {
                 reattach(&open[app][index], messagesKept: messagesKept, noticesDelayed: noticesDelayed, now)
             }
-        case .run(_, .heartbeat):
+        case .run(_, .watchdog(.heartbeat)):
             for index in open[app].indices where open[app][index].kind == .watchdog {
                 open[app][index].start = now
                 open[app][index].isInspected = false
@@ -150,7 +150,7 @@ struct DeadlineChecker {
     private static func leavesNotice(
         _ kind: DeadlineKind, _ cause: DeferralCause, _ event: Event, _ phase: AppPhase
     ) -> Bool {
-        if case .run(_, .reattached(_, noticesDelayed: true)) = event, phase == .entering { return false }
+        if case .run(_, .process(.reattached(_, noticesDelayed: true))) = event, phase == .entering { return false }
         return kind == .backgroundTime && cause != .debuggerAttached
     }
 
@@ -161,7 +161,7 @@ struct DeadlineChecker {
 
     /// L48: how much time without a processor the inspection of this event has found.
     private func credit(_ event: Event) -> Microseconds {
-        guard case .run(_, .inspected(let inspection)) = event else { return 0 }
+        guard case .run(_, .deadline(.inspected(let inspection))) = event else { return 0 }
         return min(inspection.waited.microseconds, 20 * .second)
     }
 
@@ -191,7 +191,7 @@ struct DeadlineChecker {
         _ now: Microseconds, _ findings: inout Findings
     ) {
         // An app may request the kill (WATCHDOG=trigger).
-        if kind == .watchdog, case .run(_, .heartbeatGivenUp) = event { return }
+        if kind == .watchdog, case .run(_, .watchdog(.triggered)) = event { return }
         guard let one = open[app].first(where: { $0.kind == kind && $0.wake == wake }) else { return }
         findings.check(!one.isDoubtful, .answersInTimeCount, "\(id): \(kind) is missed, but may have been answered")
         findings.check(now >= one.due, .deadlinesAreFair, "\(id): \(kind) is missed \(one.due - now) µs too early")

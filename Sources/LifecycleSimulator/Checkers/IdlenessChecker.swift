@@ -51,22 +51,23 @@ struct IdlenessChecker {
         if case .recovered = event { for app in apps.indices { (apps[app].since, apps[app].hintedAt) = (nil, nil) } }
         guard let app else { return }
         switch event {
-        case .run(_, .inspected), .run(_, .footprintMeasured), .run(_, .sizeMeasured), .run(_, .processorMeasured),
-            .run(_, .gpuUsed):
+        case .run(_, .deadline(.inspected)), .run(_, .suspension(.footprintMeasured)), .run(_, .memory(.sizeMeasured)),
+            .run(_, .processor(.measured)),
+            .run(_, .processor(.gpuUsed)):
             break
-        case .run(_, .workMeasured(let work)):
+        case .run(_, .traffic(.workMeasured(let work))):
             apps[app].isIncomplete = work.isIncomplete
             // A brief look knows of no timer.
             if !work.isBrief { apps[app].timerDue = work.due?.sinceOrigin.microseconds ?? 0 }
-        case .run(let run, .idleHinted(true)): if model.apps[app].run == run { apps[app].hintedAt = now }
-        case .run(let run, .locksFound):
+        case .run(let run, .traffic(.idleHinted(true))): if model.apps[app].run == run { apps[app].hintedAt = now }
+        case .run(let run, .suspension(.locksFound)):
             apps[app].hintedAt = nil
             if model.apps[app].run == run { apps[app].hasLocks = true }
         case .registered(_, let policy, _):
             apps[app].hintedAt = nil
             let known = model.apps[app].policy
             if policy.idleTime != known.idleTime || policy.role != known.role { apps[app].changedAt = now }
-        case .run(let run, .frozen(let attempt, _, _)):
+        case .run(let run, .suspension(.frozen(let attempt, _, _))):
             apps[app].hintedAt = nil
             if model.apps[app].run == run { recordFrozen(app, attempt, model, world, at: now) }
         default: apps[app].hintedAt = nil
@@ -113,7 +114,7 @@ struct IdlenessChecker {
         // One that others have continued is frozen again. One with a hook had nothing to do when that was started, and is looked at
         // once it is frozen.
         guard known.phase != .suspended, known.policy.role == .worker, !known.hooks.isSettling else { return }
-        guard case .run(let run, .workMeasured) = event, known.run == run else {
+        guard case .run(let run, .traffic(.workMeasured)) = event, known.run == run else {
             return findings.check(false, .workKeepsAwake, "\(known.id) is suspended without a look at what it does")
         }
         findings.check(
@@ -123,7 +124,9 @@ struct IdlenessChecker {
 
     /// Whether the event is a look that found work, whatever the core makes of it.
     private static func hadWork(_ event: Event, _ world: World) -> Bool {
-        guard case .run(let run, .workMeasured) = event, let index = world.index(of: run) else { return false }
+        guard case .run(let run, .traffic(.workMeasured)) = event, let index = world.index(of: run) else {
+            return false
+        }
         return world.traffic.runs[index].hadWork
     }
 

@@ -33,8 +33,9 @@ struct JetsamChecker {
     /// Whether an event can make the core choose a victim. Then the foreground slots are recorded before it.
     static func mayChoose(_ event: Event, at level: MemoryLevel) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured),
-            .run(_, .sizeMeasured):
+        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .suspension(.frozen)),
+            .run(_, .suspension(.footprintMeasured)),
+            .run(_, .memory(.sizeMeasured)):
             true
         case .deadlineReached: level > .normal
         default: false
@@ -73,8 +74,9 @@ struct JetsamChecker {
     /// Whether this kill is for memory: the event gives no other reason. The state change, which names the reason, comes later.
     private func isForMemory(_ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .pressureStalled, .run(_, .frozen), .run(_, .footprintMeasured),
-            .run(_, .sizeMeasured), .configured:
+        case .memoryMeasured, .pressureSimulated, .pressureStalled, .run(_, .suspension(.frozen)),
+            .run(_, .suspension(.footprintMeasured)),
+            .run(_, .memory(.sizeMeasured)), .configured:
             true
         // At the end of a shutdown's time all apps are killed, and a suspended one after `UnloadAfterSec=`.
         case .deadlineReached:

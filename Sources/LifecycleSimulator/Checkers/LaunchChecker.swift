@@ -13,7 +13,7 @@ struct LaunchChecker {
     }
 
     mutating func record(_ event: Event, of app: Int?) {
-        if case .run(_, .ready) = event, let app { isReady[app] = true }
+        if case .run(_, .transition(.ready)) = event, let app { isReady[app] = true }
     }
 
     func record(_ effect: Effect, of app: Int?, at now: Microseconds, _ findings: inout Findings) {

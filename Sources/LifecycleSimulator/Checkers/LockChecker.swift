@@ -23,7 +23,7 @@ struct LockChecker {
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         current = nil
         if case .recovered = event { for app in apps.indices { apps[app].found = nil } }
-        guard let app, case .run(let run, .locksFound(let attempt, let locks)) = event else { return }
+        guard let app, case .run(let run, .suspension(.locksFound(let attempt, let locks))) = event else { return }
         let known = model.apps[app]
         guard known.run == run, known.phase == .suspending, known.freezeAttempt == attempt else { return }
         apps[app].first = apps[app].first ?? now
@@ -65,7 +65,7 @@ struct LockChecker {
         _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
     ) {
         defer { apps[app].found = nil }
-        guard let found = apps[app].found, case .run(_, .frozen(found.attempt, _, _)) = event else {
+        guard let found = apps[app].found, case .run(_, .suspension(.frozen(found.attempt, _, _))) = event else {
             return apps[app].first = nil
         }
         let time = apps[app].first.map { now - $0 } ?? 0

@@ -31,18 +31,19 @@ struct ReceiptChecker {
         end = nil
         guard let app else { return }
         switch event {
-        case .run(let run, .spawned(let pid)), .run(let run, .mainProcessChanged(let pid)):
+        case .run(let run, .process(.spawned(let pid))), .run(let run, .process(.mainProcessChanged(let pid))):
             if model.apps[app].run == run { pids[app] = pid }
-        case .run(let run, .exited(let status, _, _, let remaining)):
+        case .run(let run, .process(.exited(let status, _, _, let remaining))):
             if awaiting[run] != nil { return }
             if model.apps[app].run == run, model.apps[app].mayAwait(remaining) {
                 awaiting[run] = status
             } else {
                 begin(app, run, status, model, world)
             }
-        case .run(let run, .emptied):
+        case .run(let run, .process(.emptied)):
             if let status = awaiting.removeValue(forKey: run) { begin(app, run, status, model, world) }
-        case .run(let run, .spawnFailed(let problem)): begin(app, run, .exited(problem.exitStatus), model, world)
+        case .run(let run, .process(.spawnFailed(let problem))):
+            begin(app, run, .exited(problem.exitStatus), model, world)
         default: break
         }
     }

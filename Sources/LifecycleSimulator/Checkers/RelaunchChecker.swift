@@ -38,7 +38,7 @@ struct RelaunchChecker {
         case .registered(_, let policy, _):
             guard let app, !apps[app].endsByItself, !policy.isToRun else { return }
             apps[app].due = nil
-        case .run(let run, .exited), .run(let run, .spawnFailed):
+        case .run(let run, .process(.exited)), .run(let run, .process(.spawnFailed)):
             guard let app, model.apps[app].run == run, apps[app].endsByItself, !model.isShuttingDown else { return }
             if model.apps[app].policy.relaunch == .always { apps[app].isOwed = true }
         default: break
@@ -81,8 +81,8 @@ struct RelaunchChecker {
 
     private static func mayBeJetsam(_ event: Event) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .deadlineReached, .run(_, .frozen),
-            .run(_, .footprintMeasured), .run(_, .sizeMeasured):
+        case .memoryMeasured, .pressureSimulated, .configured, .deadlineReached, .run(_, .suspension(.frozen)),
+            .run(_, .suspension(.footprintMeasured)), .run(_, .memory(.sizeMeasured)):
             true
         default: false
         }

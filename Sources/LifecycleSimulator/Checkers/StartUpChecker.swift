@@ -30,7 +30,7 @@ struct StartUpChecker {
         if case .deadlineReached = event { endAll(model, at: now) }
         guard let app, case .run(let run, let what) = event, model.apps[app].run == run else { return }
         switch what {
-        case .executed:
+        case .process(.executed):
             let policy = model.apps[app].policy
             // In doubt an app may have counted as launched before its program was executed.
             guard model.apps[app].phase == .launching, apps[app]?.run != run, !model.apps[app].isExecuted else {
@@ -44,11 +44,12 @@ struct StartUpChecker {
             }
             let end = policy.startUpTime.map { now + $0.microseconds }
             apps[app] = StartUp(run: run, end: end, measuredAt: now, activeAt: now)
-        case .activityMeasured(let activity):
+        case .deadline(.activityMeasured(let activity)):
             record(activity, of: app, isLaunching: model.apps[app].phase == .launching, at: now)
-        case .backgroundEntered, .notified(.didEnterBackground, delivered: true, _): apps[app] = nil
-        case .idleHinted(true): if model.apps[app].phase != .launching { apps[app] = nil }
-        case .attached(let handled): if handled.contains(.didEnterBackground) { apps[app] = nil }
+        case .transition(.backgroundEntered), .transition(.notified(.didEnterBackground, delivered: true, _)):
+            apps[app] = nil
+        case .traffic(.idleHinted(true)): if model.apps[app].phase != .launching { apps[app] = nil }
+        case .connection(.attached(let handled)): if handled.contains(.didEnterBackground) { apps[app] = nil }
         default: break
         }
     }

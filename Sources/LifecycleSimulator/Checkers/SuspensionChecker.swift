@@ -53,18 +53,18 @@ struct SuspensionChecker {
         mustRun = nil
         // A step of a shutdown thaws apps to notify them of their end.
         isTimer = event == .deadlineReached && !model.isShuttingDown
-        isFreezeLost = if case .run(_, .freezeLost) = event { true } else { false }
+        isFreezeLost = if case .run(_, .suspension(.freezeLost)) = event { true } else { false }
         guard let app else { return }
         switch event {
-        case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
-        case .run(let run, .continued): if model.apps[app].run == run { apps[app].isStopped = false }
-        case .run(let run, .snapshotTaken): if model.apps[app].run == run { apps[app].snapshotUntil = 0 }
-        case .run(let run, .withdrawn): if model.apps[app].run == run { apps[app].withdrawnUntil = 0 }
-        case .run(let run, .sceneSnapshotTaken(let scene)):
+        case .run(let run, .process(.stopped)): if model.apps[app].run == run { apps[app].isStopped = true }
+        case .run(let run, .process(.continued)): if model.apps[app].run == run { apps[app].isStopped = false }
+        case .run(let run, .connection(.snapshotTaken)): if model.apps[app].run == run { apps[app].snapshotUntil = 0 }
+        case .run(let run, .connection(.withdrawn)): if model.apps[app].run == run { apps[app].withdrawnUntil = 0 }
+        case .run(let run, .scene(.snapshotTaken(let scene))):
             if model.apps[app].run == run { apps[app].sceneSnapshots.remove(scene) }
         case .run(let run, .scene(.ended(let scene))): if model.apps[app].run == run { apps[app].endedScene = scene }
-        case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
-        case .run(let run, .reattached): if model.apps[app].run == run { apps[app].isReattached = true }
+        case .run(let run, .suspension(.locksFound)): if model.apps[app].run == run { apps[app].hasLocks = true }
+        case .run(let run, .process(.reattached)): if model.apps[app].run == run { apps[app].isReattached = true }
         default: break
         }
     }

@@ -36,7 +36,7 @@ struct TrafficChecker {
     ) {
         wasDue = deadline.map { $0 <= Instant(now) } ?? false
         if case .recovered = event { for app in apps.indices { apps[app].reportedAt = nil } }
-        guard let app, case .run(let run, .inputArrived(let attempt, let input)) = event else { return }
+        guard let app, case .run(let run, .traffic(.inputArrived(let attempt, let input))) = event else { return }
         let known = model.apps[app]
         guard known.run == run, known.phase == .suspended, known.freezeAttempt == attempt, input.isFromOutside else {
             return
@@ -46,14 +46,14 @@ struct TrafficChecker {
 
     /// Before the effects of an event are performed.
     func verify(_ event: Event, _ effects: [Effect], _ model: CoreModel, _ findings: inout Findings) {
-        guard case .run(_, .inputArrived) = event else { return }
+        guard case .run(_, .traffic(.inputArrived)) = event else { return }
         // What a thaw has to tell an app about scenes that were disconnected meanwhile is bounded by their number.
         let count = effects.count { if case .notify(_, .scene) = $0 { false } else { true } }
         findings.check(count <= Self.mostEffects, .inputCostsLittle, "input causes \(count) effects at once")
         let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
         let app = model.app(of: event)
         if wakes {
-            guard let app, case .run(_, .inputArrived(_, let input)) = event, !wasDue else { return }
+            guard let app, case .run(_, .traffic(.inputArrived(_, let input))) = event, !wasDue else { return }
             return findings.check(
                 input.isFromOutside || model.apps[app].policy.wakesOnTraffic, .inputCostsLittle,
                 "\(model.apps[app].id) has Traffic=no, and is woken by what it has sent to itself")

@@ -40,7 +40,8 @@ struct URLChecker {
             apps[app].urls.append(URL(url: url, request: request, isAfterEnd: isAfterEnd))
         case .requested(_, _, .remove, by: _):
             for index in apps[app].urls.indices { apps[app].urls[index].isOptional = true }
-        case .run(let run, .attached(let handled)) where model.apps[app].run == run && model.apps[app].phase != .ending:
+        case .run(let run, .connection(.attached(let handled)))
+        where model.apps[app].run == run && model.apps[app].phase != .ending:
             apps[app].handled = handled
         default: break
         }

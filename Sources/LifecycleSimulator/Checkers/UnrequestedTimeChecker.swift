@@ -55,7 +55,7 @@ struct UnrequestedTimeChecker {
             }
         case .socketsReady: allowStay(app, model, now)
         // It is thawed, and frozen again 5 s later (L43).
-        case .run(_, .locksFound):
+        case .run(_, .suspension(.locksFound)):
             allow(app, 6 * .second + model.apps[app].policy.suspendDelay.microseconds + Self.slack, now)
         // The limit may be another one.
         case .registered, .unregistered: if now > 0 { exempt(app, now) }

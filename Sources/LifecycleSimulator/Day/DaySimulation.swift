@@ -100,7 +100,7 @@ struct DaySimulation {
             cause = .push
             request(.push(payload: "message"), app)
         case .step(.mode(let app, let mode, let isOn)):
-            if let run = apps[app].run { handle(.run(run, isOn ? .modeBegan(mode) : .modeEnded(mode))) }
+            if let run = apps[app].run { handle(.run(run, isOn ? .mode(.began(mode)) : .mode(.ended(mode)))) }
         case .step(.sleep(let time)):
             sleepTime = time
             handle(.sleepRequested)
@@ -194,21 +194,23 @@ struct DaySimulation {
     /// - Returns: what comes of an effect at once.
     private mutating func outcomes(of effect: Effect) -> [Event] {
         switch effect {
-        case .spawn(_, let run, _): return [.run(run, .spawned(pid: 7)), .run(run, .executed)]
+        case .spawn(_, let run, _): return [.run(run, .process(.spawned(pid: 7))), .run(run, .process(.executed))]
         case .notify(let run, .didEnterBackground):
-            return [.run(run, .backgroundEntered)]
-        case .notify(let run, .takeSnapshot): return [.run(run, .snapshotTaken)]
-        case .freeze(let run, let attempt): return [.run(run, .frozen(attempt: attempt, memory: size(of: run)))]
-        case .thaw(let run, let attempt): return [.run(run, .thawed(attempt: attempt))]
+            return [.run(run, .transition(.backgroundEntered))]
+        case .notify(let run, .takeSnapshot): return [.run(run, .connection(.snapshotTaken))]
+        case .freeze(let run, let attempt):
+            return [.run(run, .suspension(.frozen(attempt: attempt, memory: size(of: run))))]
+        case .thaw(let run, let attempt): return [.run(run, .suspension(.thawed(attempt: attempt)))]
         case .inspect(let run):
-            return [.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: size(of: run))))]
-        case .measureSize(let run): return [.run(run, .sizeMeasured(bytes: size(of: run), estimate: size(of: run)))]
+            return [.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: size(of: run)))))]
+        case .measureSize(let run):
+            return [.run(run, .memory(.sizeMeasured(bytes: size(of: run), estimate: size(of: run))))]
         case .measureMemory: return [.memoryMeasured(reading)]
         case .kill(let run), .notify(let run, .willTerminate):
-            return [.run(run, .exited(.kill, cpu: .zero, memory: 0)), .run(run, .emptied)]
+            return [.run(run, .process(.exited(.kill, cpu: .zero, memory: 0))), .run(run, .process(.emptied))]
         case .report(.deadlineStarted(let id, .wake, _, _)):
             guard let index = index(of: id), let run = apps[index].run else { return [] }
-            queue.push(.event(.run(run, .wakeCompleted(.newData))), at: now + apps[index].settings.work)
+            queue.push(.event(.run(run, .wake(.completed(.newData)))), at: now + apps[index].settings.work)
             return []
         default: return []
         }

@@ -169,21 +169,23 @@ extension MemorySimulation {
         case .thaw(let run, let attempt):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             processes[app]?.isFrozen = false
-            deliver(.run(run, .thawed(attempt: attempt)), after: .millisecond)
+            deliver(.run(run, .suspension(.thawed(attempt: attempt))), after: .millisecond)
         case .inspect(let run):
             var inspection = Inspection(traced: false, cpu: .zero, memory: 0)
             if let app = appsByRun[run], let process = processes[app] {
                 (inspection.memory, inspection.uncertainty) = estimate(app, process)
             }
-            deliver(.run(run, .inspected(inspection)), after: .millisecond)
+            deliver(.run(run, .deadline(.inspected(inspection))), after: .millisecond)
         case .measureActivity(let run, _):
-            deliver(.run(run, .activityMeasured(RunActivity(cpu: .zero, waited: .zero))), after: .millisecond)
+            deliver(
+                .run(run, .deadline(.activityMeasured(RunActivity(cpu: .zero, waited: .zero)))), after: .millisecond)
         case .watchInput(let run, let attempt, _):
-            deliver(.run(run, .inputWatched(attempt: attempt, InputWatch(watched: 4))), after: .millisecond)
-        case .measureWork(let run, _): deliver(.run(run, .workMeasured(RunWork(cpu: .zero))), after: .millisecond)
+            deliver(.run(run, .traffic(.inputWatched(attempt: attempt, InputWatch(watched: 4)))), after: .millisecond)
+        case .measureWork(let run, _):
+            deliver(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))), after: .millisecond)
         case .measureProcessor(let run):
-            deliver(.run(run, .processorMeasured(used: .zero, waited: .zero)), after: .millisecond)
-        case .continueStopped(let run): deliver(.run(run, .continued), after: .millisecond)
+            deliver(.run(run, .processor(.measured(used: .zero, waited: .zero))), after: .millisecond)
+        case .continueStopped(let run): deliver(.run(run, .process(.continued)), after: .millisecond)
         case .kill(let run):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             end(app, .signaled(9, coreDumped: false), after: scenario.apps[app].killTime ?? scenario.killTime)
@@ -215,17 +217,17 @@ extension MemorySimulation {
         appsByRun[run] = app
         isLaunchedToFront[app] = launch.state == .foreground
         outcome.launches += 1
-        deliver(.run(run, .spawned(pid: Int32(truncatingIfNeeded: run.number))), after: .millisecond)
+        deliver(.run(run, .process(.spawned(pid: Int32(truncatingIfNeeded: run.number)))), after: .millisecond)
         queue.push(.execute(app, run), at: now + 3 * .millisecond)
     }
 
     private mutating func notify(_ run: RunID, _ notice: Notice) {
         guard notice.isAnswered, let app = appsByRun[run], processes[app]?.run == run else { return }
-        deliver(.run(run, .notified(notice, delivered: true, cpu: .zero)), after: .millisecond)
+        deliver(.run(run, .transition(.notified(notice, delivered: true, cpu: .zero))), after: .millisecond)
         if notice == .willTerminate {
             end(app, .exited(0), after: 50 * .millisecond)
         } else {
-            deliver(.run(run, .backgroundEntered), after: 3 * .millisecond)
+            deliver(.run(run, .transition(.backgroundEntered)), after: 3 * .millisecond)
         }
     }
 }

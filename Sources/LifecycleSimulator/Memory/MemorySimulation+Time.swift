@@ -29,8 +29,8 @@ extension MemorySimulation {
             killForKernel()
         }
         for (run, status, size) in ended {
-            handle(.run(run, .exited(status, cpu: .zero, memory: UInt64(size))))
-            handle(.run(run, .emptied))
+            handle(.run(run, .process(.exited(status, cpu: .zero, memory: UInt64(size)))))
+            handle(.run(run, .process(.emptied)))
         }
         reportPressure()
     }
@@ -93,7 +93,8 @@ extension MemorySimulation {
         guard reclaim.left == 0 || out == 0 else { return }
         reclaiming = nil
         queue.push(
-            .deliver(.run(reclaim.run, .reclaimed(attempt: reclaim.attempt, bytes: UInt64(reclaim.bytes)))), at: now)
+            .deliver(.run(reclaim.run, .memory(.reclaimed(attempt: reclaim.attempt, bytes: UInt64(reclaim.bytes))))),
+            at: now)
     }
 
     private mutating func allocate(_ bytes: Int, _ waiting: inout Waiting) -> Int {

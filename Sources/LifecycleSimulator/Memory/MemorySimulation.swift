@@ -168,20 +168,21 @@ package struct MemorySimulation<Core: DecidingCore> {
             if uncertainty > max(8 << 20, size / 10) {
                 queue.push(.footprint(app, run, attempt: attempt), at: now + scenario.exactTime)
             }
-            handle(.run(run, .frozen(attempt: attempt, memory: size, uncertainty: uncertainty)))
+            handle(.run(run, .suspension(.frozen(attempt: attempt, memory: size, uncertainty: uncertainty))))
         case .footprint(let app, let run, let attempt):
             guard let process = processes[app], process.run == run, process.isFrozen, process.attempt == attempt else {
                 return
             }
-            handle(.run(run, .footprintMeasured(attempt: attempt, memory: UInt64(process.size))))
+            handle(.run(run, .suspension(.footprintMeasured(attempt: attempt, memory: UInt64(process.size)))))
         case .exact(let app, let run):
             guard let process = processes[app], process.run == run else { return }
-            handle(.run(run, .sizeMeasured(bytes: UInt64(process.size), estimate: estimate(app, process).size)))
+            handle(
+                .run(run, .memory(.sizeMeasured(bytes: UInt64(process.size), estimate: estimate(app, process).size))))
         case .execute(let app, let run):
             guard processes[app]?.run == run else { return }
             let size = scenario.apps[app].size
             processes[app]?.wanted = size
-            handle(.run(run, .executed))
+            handle(.run(run, .process(.executed)))
         case .tick:
             nextTick = nil
             lastTick = now

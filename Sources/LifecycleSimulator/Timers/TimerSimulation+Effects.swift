@@ -12,28 +12,28 @@ extension TimerSimulation {
         case .spawn(let id, let run, _):
             guard let index = apps.firstIndex(where: { $0.id == id }) else { return [] }
             (apps[index].run, apps[index].isFrozen, apps[index].wakeOpen) = (run, false, false)
-            return [.run(run, .spawned(pid: 7)), .run(run, .executed)]
+            return [.run(run, .process(.spawned(pid: 7))), .run(run, .process(.executed))]
         case .notify(let run, let notice):
             guard notice.isAnswered else { return [] }
-            let notified = Event.run(run, .notified(notice, delivered: true, cpu: .zero))
+            let notified = Event.run(run, .transition(.notified(notice, delivered: true, cpu: .zero)))
             return notice == .willTerminate
-                ? [notified] + end(run, .exited(0)) : [notified, .run(run, .backgroundEntered)]
+                ? [notified] + end(run, .exited(0)) : [notified, .run(run, .transition(.backgroundEntered))]
         case .freeze(let run, let attempt):
             if let index = index(of: run) { apps[index].isFrozen = true }
-            return [.run(run, .frozen(attempt: attempt, memory: 1 << 20))]
+            return [.run(run, .suspension(.frozen(attempt: attempt, memory: 1 << 20)))]
         case .thaw(let run, let attempt):
             if let index = index(of: run) { apps[index].isFrozen = false }
-            return [.run(run, .thawed(attempt: attempt))]
-        case .continueStopped(let run): return [.run(run, .continued)]
+            return [.run(run, .suspension(.thawed(attempt: attempt)))]
+        case .continueStopped(let run): return [.run(run, .process(.continued))]
         case .inspect(let run):
-            return [.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20)))]
+            return [.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20))))]
         case .measureActivity(let run, _):
-            return [.run(run, .activityMeasured(RunActivity(cpu: .zero, waited: .zero)))]
+            return [.run(run, .deadline(.activityMeasured(RunActivity(cpu: .zero, waited: .zero))))]
         case .watchInput(let run, let attempt, _):
-            return [.run(run, .inputWatched(attempt: attempt, InputWatch(watched: 1)))]
-        case .measureWork(let run, _): return [.run(run, .workMeasured(RunWork(cpu: .zero)))]
-        case .measureProcessor(let run): return [.run(run, .processorMeasured(used: .zero, waited: .zero))]
-        case .measureSize(let run): return [.run(run, .sizeMeasured(bytes: 1 << 20, estimate: 1 << 20))]
+            return [.run(run, .traffic(.inputWatched(attempt: attempt, InputWatch(watched: 1))))]
+        case .measureWork(let run, _): return [.run(run, .traffic(.workMeasured(RunWork(cpu: .zero))))]
+        case .measureProcessor(let run): return [.run(run, .processor(.measured(used: .zero, waited: .zero)))]
+        case .measureSize(let run): return [.run(run, .memory(.sizeMeasured(bytes: 1 << 20, estimate: 1 << 20)))]
         case .runHook(let run, _, let number): return [.run(run, .hookEnded(number: number, .ended(.exited(0))))]
         case .kill(let run): return end(run, .signaled(9, coreDumped: false))
         case .measureMemory:
@@ -60,6 +60,6 @@ extension TimerSimulation {
     private mutating func end(_ run: RunID, _ status: ExitStatus) -> [Event] {
         guard let index = index(of: run) else { return [] }
         (apps[index].run, apps[index].isFrozen, apps[index].wakeOpen) = (nil, false, false)
-        return [.run(run, .exited(status, cpu: .zero, memory: 0)), .run(run, .emptied)]
+        return [.run(run, .process(.exited(status, cpu: .zero, memory: 0))), .run(run, .process(.emptied))]
     }
 }

@@ -274,7 +274,7 @@ package struct TimerSimulation {
         for index in apps.indices { apps[index].base = min(apps[index].base, clock.realtime) }
         steadySince = now
         handle(.recovered)
-        for run in core.runIDs { handle(.run(run, .reattached(messagesKept: true))) }
+        for run in core.runIDs { handle(.run(run, .process(.reattached(messagesKept: true)))) }
         for index in apps.indices {
             handle(.registered(apps[index].id, apps[index].policy, launches: 1))
             beginTimers(index)
@@ -318,7 +318,7 @@ package struct TimerSimulation {
     private mutating func completeWake() {
         let index = random.below(apps.count)
         guard let run = apps[index].run, apps[index].wakeOpen, !apps[index].isFrozen else { return }
-        handle(.run(run, .wakeCompleted(random.pick(WakeResult.allCases))))
+        handle(.run(run, .wake(.completed(random.pick(WakeResult.allCases)))))
     }
 
     // MARK: The core

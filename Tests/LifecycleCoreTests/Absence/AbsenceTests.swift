@@ -32,7 +32,7 @@ struct AbsenceTests {
         harness.advance(.milliseconds(4900))
         #expect(allowed(harness) == 0)
         if answers {
-            harness.handle(.run(harness.run("photos"), .backgroundEntered))
+            harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
             #expect(allowed(harness) == 1)
         } else {
             harness.advance(.milliseconds(100))
@@ -74,7 +74,7 @@ struct AbsenceTests {
         let request = harness.launch("photos")
         harness.handle(.sleepRequested)
         #expect(allowed(harness) == 1)
-        harness.handle(.run(harness.run("photos"), .executed))
+        harness.handle(.run(harness.run("photos"), .process(.executed)))
         #expect(harness.state("photos") == .background)
         #expect(!harness.isAnswered(request))
         harness.handle(.awoke)

@@ -36,7 +36,7 @@ struct AwakeReasonTests {
         harness.background("photos")
         harness.task("photos", "backup")
         #expect(reasons(harness) == [.enteringBackground, .task(name: "upload"), .task(name: "backup")])
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         #expect(reasons(harness) == [.task(name: "upload"), .task(name: "backup")])
         harness.endTask("photos", "upload")
         #expect(reasons(harness) == [.task(name: "backup")])
@@ -53,11 +53,11 @@ struct AwakeReasonTests {
         harness.behave("photos") { $0.thaws = false }
         harness.push("photos")
         #expect(reasons(harness) == [.waking])
-        harness.handle(.run(harness.run("photos"), .thawed(attempt: 1)))
+        harness.handle(.run(harness.run("photos"), .suspension(.thawed(attempt: 1))))
         #expect(reasons(harness) == [.wake(.push)])
         harness.task("photos", "upload")
         #expect(reasons(harness) == [.wake(.push), .task(name: "upload")])
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.newData))))
         #expect(reasons(harness) == [.task(name: "upload")])
     }
 
@@ -94,9 +94,9 @@ struct AwakeReasonTests {
         harness.advance(.seconds(1))
         // That of the oldest of several.
         #expect(try awake(harness, "photos", .wake(.push)) == .seconds(5))
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.noData))))
         #expect(try awake(harness, "photos", .wake(.push)) == .seconds(1))
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.noData))))
         harness.endTask("photos", "upload")
         harness.advance(.milliseconds(500))
         #expect(try awake(harness, "photos", .suspendDelay) == .milliseconds(500))
@@ -123,7 +123,7 @@ struct AwakeReasonTests {
         TrafficTests.rest(often)
         for _ in 0..<3 {
             let attempt = often.core.freezeAttempt(ofSuspended: often.run("web")) ?? 0
-            often.handle(.run(often.run("web"), .inputArrived(attempt: attempt, TrafficTests.request)))
+            often.handle(.run(often.run("web"), .traffic(.inputArrived(attempt: attempt, TrafficTests.request))))
             often.advance(.milliseconds(1500))
         }
         #expect(often.state("web") == .background)

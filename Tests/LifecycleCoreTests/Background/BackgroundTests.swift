@@ -12,7 +12,7 @@ struct BackgroundTests {
         harness.activate("photos")
         #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .unthrottle(run))
         harness.background("photos")
-        harness.handle(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .suspension(.thawed(attempt: 1))))
         #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .throttle(run))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
@@ -32,7 +32,8 @@ struct BackgroundTests {
         harness.request("photos", .interrupt)
         #expect(harness.view("photos").interruptions == 1)
         harness.background("photos")
-        harness.handle(isWaking ? .run(run, .thawed(attempt: 1)) : .run(run, .backgroundEntered))
+        harness.handle(
+            isWaking ? .run(run, .suspension(.thawed(attempt: 1))) : .run(run, .transition(.backgroundEntered)))
         #expect(harness.view("photos").interruptions == 0)
         harness.activate("photos")
         #expect(harness.state("photos") == .active)
@@ -47,7 +48,7 @@ struct BackgroundTests {
         let request = harness.background("photos")
         #expect(harness.notices("photos", since: mark) == [.willResignActive(.background), .didEnterBackground])
         #expect(!harness.isAnswered(request))
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         #expect(harness.answers[request] == .done(.background))
     }
 
@@ -62,7 +63,7 @@ struct BackgroundTests {
         #expect(harness.answers[background] == .superseded(by: .active))
         #expect(harness.notices("photos", since: mark) == [])
         harness.advance(.seconds(4))
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive(.return)])
         #expect(harness.answers[activate] == .done(.active))
         #expect(!harness.effects.contains(.throttle(harness.run("photos"))))
@@ -93,7 +94,7 @@ struct BackgroundTests {
         harness.background("photos")
         let request = harness.terminate("photos")
         #expect(!harness.notices("photos").contains(.willTerminate))
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         #expect(harness.notices("photos").last == .willTerminate)
         #expect(harness.answers[request] == .ended(try harness.receipt("photos")))
     }
@@ -141,8 +142,10 @@ struct BackgroundTests {
         if how == 0 { harness.advance(.milliseconds(4999)) }
         if how == 1 { harness.delay(.seconds(5)) }
         if how == 2 { harness.advance(.seconds(5)) }
-        harness.handle(.run(run, .backgroundEntered))
-        if how == 2 { harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
+        harness.handle(.run(run, .transition(.backgroundEntered)))
+        if how == 2 {
+            harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
+        }
         harness.advance(.zero)
         #expect(harness.killed() == [])
         #expect(harness.state("photos") == .background)
@@ -164,7 +167,7 @@ struct BackgroundTests {
         if how >= 2 { harness.advance(.milliseconds(1)) }
         #expect(harness.killed() == (how == 3 ? ["photos"] : []))
         harness.exit("photos", .exited(3))
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         harness.advance(.seconds(1))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .exit)
@@ -184,7 +187,7 @@ struct BackgroundTests {
         harness.background("photos")
         harness.advance(.seconds(10_000))
         #expect(harness.state("photos") == .background)
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
     }
@@ -211,10 +214,10 @@ struct BackgroundTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .stopped))
+        harness.handle(.run(harness.run("photos"), .process(.stopped)))
         let request = harness.background("photos")
         #expect(harness.answers[request] == .done(.background))
-        harness.handle(.run(harness.run("photos"), .continued))
+        harness.handle(.run(harness.run("photos"), .process(.continued)))
         #expect(harness.state("photos") == .background)
     }
 
@@ -227,10 +230,10 @@ struct BackgroundTests {
         harness.launch("photos")
         harness.background("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .backgroundEntered))
+        harness.handle(.run(run, .transition(.backgroundEntered)))
         harness.activate("photos")
         let mark = harness.mark
-        harness.handle(.run(run, .notified(.didEnterBackground, delivered: isDelivered, cpu: .zero)))
+        harness.handle(.run(run, .transition(.notified(.didEnterBackground, delivered: isDelivered, cpu: .zero))))
         #expect(harness.effects(since: mark) == [])
         #expect(harness.state("photos") == .active)
     }
@@ -240,7 +243,7 @@ struct BackgroundTests {
         let harness = Harness("photos")
         harness.move("photos", to: stage)
         let mark = harness.mark
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         #expect(harness.effects(since: mark) == [])
         #expect(harness.state("photos") == stage.state)
     }
@@ -288,7 +291,7 @@ struct BackgroundTests {
         let run = harness.run("photos")
         harness.background("photos")
         #expect(!harness.effects.contains(.throttle(run)))
-        harness.handle(.run(run, .backgroundEntered))
+        harness.handle(.run(run, .transition(.backgroundEntered)))
         #expect(harness.effects.contains(.throttle(run)))
         let mark = harness.mark
         harness.activate("photos")

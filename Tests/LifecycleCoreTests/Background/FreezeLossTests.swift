@@ -15,10 +15,10 @@ struct FreezeLossTests {
         let harness = suspendedHarness()
         harness.behave("photos") { $0.freezes = false }
         let (mark, run) = (harness.mark, harness.run("photos"))
-        harness.handle(.run(run, .freezeLost(attempt: 1)))
+        harness.handle(.run(run, .suspension(.freezeLost(attempt: 1))))
         #expect(harness.state("photos") == .background)
         #expect(harness.effects(since: mark).contains(.freeze(run, attempt: 2)))
-        harness.handle(.run(run, .frozen(attempt: 2, memory: mebibyte)))
+        harness.handle(.run(run, .suspension(.frozen(attempt: 2, memory: mebibyte))))
         #expect(harness.state("photos") == .suspended)
         #expect(harness.changes("photos", since: mark) == ["background: continued", "suspended: idle"])
         #expect(harness.core.nextDeadline == nil)
@@ -28,10 +28,10 @@ struct FreezeLossTests {
     func late() {
         let harness = suspendedHarness()
         let run = harness.run("photos")
-        harness.handle(.run(run, .freezeLost(attempt: 0)))
+        harness.handle(.run(run, .suspension(.freezeLost(attempt: 0))))
         #expect(harness.state("photos") == .suspended)
         harness.activate("photos")
-        harness.handle(.run(run, .freezeLost(attempt: 1)))
+        harness.handle(.run(run, .suspension(.freezeLost(attempt: 1))))
         #expect(harness.state("photos") == .active)
     }
 
@@ -40,7 +40,7 @@ struct FreezeLossTests {
         let harness = suspendedHarness()
         let left = harness.view("photos").backgroundTimeRemaining
         harness.behave("photos") { $0.freezes = false }
-        harness.handle(.run(harness.run("photos"), .freezeLost(attempt: 1)))
+        harness.handle(.run(harness.run("photos"), .suspension(.freezeLost(attempt: 1))))
         harness.advance(.seconds(1))
         #expect(harness.view("photos").backgroundTimeRemaining == left)
         harness.behave("photos") { $0.freezes = true }

@@ -25,7 +25,7 @@ struct GPUTests {
         #expect(Self.watches(harness) == [])
         harness.background("photos")
         #expect(Self.watches(harness) == [true])
-        harness.handle(.run(harness.run("photos"), .gpuUsed(.milliseconds(12))))
+        harness.handle(.run(harness.run("photos"), .processor(.gpuUsed(.milliseconds(12)))))
         #expect(harness.killed() == ["photos"])
         #expect(harness.changes("photos").suffix(2) == ["terminating: gpuUsed", "notRunning: ended"])
         let receipt = try harness.receipt("photos")
@@ -39,7 +39,7 @@ struct GPUTests {
         harness.background("photos")
         harness.activate("photos")
         #expect(Self.watches(harness) == [true, false])
-        harness.handle(.run(harness.run("photos"), .gpuUsed(.milliseconds(12))))
+        harness.handle(.run(harness.run("photos"), .processor(.gpuUsed(.milliseconds(12)))))
         #expect(harness.state("photos") == .active)
         harness.background("photos")
         harness.endTask("photos", "upload")
@@ -60,7 +60,7 @@ struct GPUTests {
         let harness = Self.app()
         harness.background("photos")
         let mark = harness.effects.count
-        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: true))))
         #expect(Self.watches(harness, since: mark) == [true])
     }
 }

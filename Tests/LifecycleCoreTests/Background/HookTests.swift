@@ -152,7 +152,7 @@ struct HookTests {
         #expect(started(harness).count == 2 && harness.state("llama") == .suspended)
         // The next suspension can be refused again.
         harness.push("llama")
-        harness.handle(.run(harness.run("llama"), .wakeCompleted(.newData)))
+        harness.handle(.run(harness.run("llama"), .wake(.completed(.newData))))
         harness.activate("llama")
         harness.background("llama")
         harness.advance(.seconds(1))
@@ -223,12 +223,12 @@ struct HookTests {
     @Test("a daemon that recovers between ExecBeforeSuspend= and the freeze gives connections their time (L47, L57)")
     func recoveryBeforeFreeze() {
         let harness = harness(.beforeSuspend)
-        harness.handle(.run(harness.run("llama"), .attached([.didEnterBackground])))
+        harness.handle(.run(harness.run("llama"), .connection(.attached([.didEnterBackground]))))
         harness.behave("llama") { $0.hook = nil }
         harness.background("llama")
         harness.advance(.seconds(1))
         end(harness)
-        harness.handle(.run(harness.run("llama"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("llama"), .process(.reattached(messagesKept: true))))
         harness.advance(.milliseconds(2999))
         #expect(harness.state("llama") == .background && started(harness).count == 1)
         harness.advance(.milliseconds(1))
@@ -245,7 +245,7 @@ struct HookTests {
         let request = harness.push("llama")
         #expect(harness.isAnswered(request) && harness.state("llama") == .background)
         #expect(started(harness) == [Hook(.afterResume, entering: .background, .woken, slept: .seconds(100))])
-        harness.handle(.run(harness.run("llama"), .wakeCompleted(.newData)))
+        harness.handle(.run(harness.run("llama"), .wake(.completed(.newData))))
         harness.advance(.seconds(4))
         #expect(harness.state("llama") == .background)
         harness.advance(.seconds(2))
@@ -309,7 +309,7 @@ struct HookTests {
         #expect(harness.changes("llama").contains("background: timer") && harness.state("llama") == .suspended)
         #expect(started(harness).count == 1)
         let input = Input(kind: .stream, pid: 7, descriptor: 5, bytes: 10)
-        harness.handle(.run(harness.run("llama"), .inputArrived(attempt: 2, input)))
+        harness.handle(.run(harness.run("llama"), .traffic(.inputArrived(attempt: 2, input))))
         #expect(started(harness).map(\.kind) == [.beforeSuspend, .afterResume])
         #expect((started(harness).last?.slept ?? .zero) > .seconds(55))
     }

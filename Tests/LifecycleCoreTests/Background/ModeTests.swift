@@ -15,11 +15,11 @@ struct ModeTests {
     }
 
     private func begin(_ mode: BackgroundModes, _ harness: Harness) {
-        harness.handle(.run(harness.run("player"), .modeBegan(mode)))
+        harness.handle(.run(harness.run("player"), .mode(.began(mode))))
     }
 
     private func end(_ mode: BackgroundModes, _ harness: Harness) {
-        harness.handle(.run(harness.run("player"), .modeEnded(mode)))
+        harness.handle(.run(harness.run("player"), .mode(.ended(mode))))
     }
 
     @Test("an app is awake for as long as it asserts a mode, without a budget, and is suspended when it ends it (L28)")
@@ -79,7 +79,7 @@ struct ModeTests {
         ])
     func refused(mode: BackgroundModes) {
         let harness = harness([.audio, .push, .fetch])
-        harness.handle(.run(harness.run("player"), .modeBegan(mode)))
+        harness.handle(.run(harness.run("player"), .mode(.began(mode))))
         #expect(harness.effects.contains(.warn(harness.run("player"), .modeRefused(mode))))
         harness.background("player")
         harness.advance(.seconds(1))
@@ -107,7 +107,7 @@ struct ModeTests {
     }
 
     private func show(_ modes: BackgroundModes, _ harness: Harness) {
-        harness.handle(.run(harness.run("player"), .modesShown(modes)))
+        harness.handle(.run(harness.run("player"), .mode(.shown(modes))))
     }
 
     @Test("an app is awake while a source shows a mode that its manifest declares, and is suspended afterwards (L28)")
@@ -191,8 +191,8 @@ struct ModeTests {
         #expect(harness.effects.last == .freeze(run, attempt: 1))
         show(.accessory, harness)
         // They were found by the same search.
-        harness.handle(.run(run, .locksFound(attempt: 1, FileLocks(count: 1, file: "/db"))))
-        harness.handle(.run(run, .frozen(attempt: 1, memory: 1)))
+        harness.handle(.run(run, .suspension(.locksFound(attempt: 1, FileLocks(count: 1, file: "/db")))))
+        harness.handle(.run(run, .suspension(.frozen(attempt: 1, memory: 1))))
         harness.advance(.seconds(100))
         #expect(harness.state("player") == .background)
         #expect(harness.view("player").awake.map(\.reason) == [.mode(.accessory, isShown: true)])
@@ -202,7 +202,7 @@ struct ModeTests {
         "a mode that an app asserts and does not use keeps it awake no longer, until it is used or asserted anew (L28)")
     func unused() throws {
         func unused(_ modes: BackgroundModes, _ harness: Harness) {
-            harness.handle(.run(harness.run("player"), .modesUnused(modes)))
+            harness.handle(.run(harness.run("player"), .mode(.unused(modes))))
         }
         let harness = harness([.location, .audio])
         begin(.location, harness)
@@ -262,12 +262,12 @@ struct ModeTests {
         let harness = harness([])
         harness.background("player")
         let run = harness.run("player")
-        harness.handle(.run(run, .inhibitorChanged("sleep, by backup: copies files")))
+        harness.handle(.run(run, .mode(.inhibitorChanged("sleep, by backup: copies files"))))
         harness.advance(.seconds(100))
         #expect(harness.view("player").awake.map(\.reason) == [.inhibitor("sleep, by backup: copies files")])
-        harness.handle(.run(run, .inhibitorChanged("idle, by backup: still")))
+        harness.handle(.run(run, .mode(.inhibitorChanged("idle, by backup: still"))))
         #expect(harness.view("player").inhibitor == "idle, by backup: still")
-        harness.handle(.run(run, .inhibitorChanged(nil)))
+        harness.handle(.run(run, .mode(.inhibitorChanged(nil))))
         harness.advance(.seconds(1))
         #expect(harness.state("player") == .suspended)
     }

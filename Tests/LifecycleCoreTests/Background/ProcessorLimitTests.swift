@@ -119,7 +119,7 @@ struct ProcessorLimitTests {
                 harness.push("photos")
                 Self.burn(harness, "photos", 100, for: 9)
                 guard harness.state("photos") == .background else { break }
-                harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData)))
+                harness.handle(.run(harness.run("photos"), .wake(.completed(.newData))))
                 harness.advance(.seconds(pause))
             }
             #expect(harness.killed() == (isKilled ? ["photos"] : []), "with pauses of \(pause) s")
@@ -230,9 +230,9 @@ struct ProcessorLimitTests {
         #expect(core == harness.core)
         let later = harness.now + .seconds(40)
         _ = core.handle(.recovered, at: later)
-        _ = core.handle(.run(run, .reattached(messagesKept: true)), at: later)
+        _ = core.handle(.run(run, .process(.reattached(messagesKept: true))), at: later)
         #expect(core.handle(.deadlineReached, at: later).contains(.measureProcessor(run)))
-        let effects = core.handle(.run(run, .processorMeasured(used: .seconds(85), waited: .zero)), at: later)
+        let effects = core.handle(.run(run, .processor(.measured(used: .seconds(85), waited: .zero))), at: later)
         #expect(effects.contains(.kill(run)))
     }
 }

@@ -17,11 +17,11 @@ struct SnapshotTests {
         }
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .attached(handled)))
+        harness.handle(.run(harness.run("photos"), .connection(.attached(handled))))
         return harness
     }
 
-    private func answer(_ harness: Harness, _ event: RunEvent = .backgroundEntered) {
+    private func answer(_ harness: Harness, _ event: RunEvent = .transition(.backgroundEntered)) {
         harness.handle(.run(harness.run("photos"), event))
     }
 
@@ -38,7 +38,7 @@ struct SnapshotTests {
         #expect(requests(harness) == 1)
         harness.advance(.milliseconds(300))
         #expect(harness.state("photos") == .background)
-        answer(harness, .snapshotTaken)
+        answer(harness, .connection(.snapshotTaken))
         harness.advance(.zero)
         #expect(harness.state("photos") == .suspended)
     }
@@ -48,7 +48,7 @@ struct SnapshotTests {
         let harness = harness()
         harness.background("photos")
         answer(harness)
-        answer(harness, .snapshotTaken)
+        answer(harness, .connection(.snapshotTaken))
         harness.advance(.milliseconds(99))
         #expect(harness.state("photos") == .background)
         harness.advance(.milliseconds(1))
@@ -67,7 +67,7 @@ struct SnapshotTests {
         #expect(harness.state("photos") == .background)
         harness.advance(.milliseconds(1))
         #expect(harness.state("photos") == .suspended)
-        answer(harness, .snapshotTaken)
+        answer(harness, .connection(.snapshotTaken))
         #expect(harness.state("photos") == .suspended)
     }
 
@@ -98,7 +98,7 @@ struct SnapshotTests {
         let mark = harness.mark
         harness.push("photos")
         #expect(harness.state("photos") == .background)
-        answer(harness, .wakeCompleted(result))
+        answer(harness, .wake(.completed(result)))
         #expect(requests(harness, since: mark) == count)
         harness.advance(.milliseconds(count == 0 ? 100 : 500))
         #expect(harness.state("photos") == .suspended)
@@ -111,7 +111,7 @@ struct SnapshotTests {
         answer(harness)
         for _ in 0..<3 {
             harness.push("photos")
-            answer(harness, .wakeCompleted(.newData))
+            answer(harness, .wake(.completed(.newData)))
         }
         #expect(requests(harness) == 1)
     }
@@ -129,8 +129,8 @@ struct SnapshotTests {
         let worker = Harness("photos") { ($0.role, $0.readiness) = (.worker, .notified) }
         worker.behave("photos") { ($0.launching, $0.entering) = (.executes, .isSilent) }
         worker.launch("photos", .background)
-        worker.handle(.run(worker.run("photos"), .attached([.didEnterBackground, .takeSnapshot])))
-        worker.handle(.run(worker.run("photos"), .ready))
+        worker.handle(.run(worker.run("photos"), .connection(.attached([.didEnterBackground, .takeSnapshot]))))
+        worker.handle(.run(worker.run("photos"), .transition(.ready)))
         answer(worker)
         #expect(worker.state("photos") == .background && requests(worker) == 0)
     }

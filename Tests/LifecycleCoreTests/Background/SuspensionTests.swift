@@ -17,11 +17,11 @@ struct SuspensionTests {
         harness.push("photos")
         if phase == "entering" {
             #expect(!harness.effects.contains(.continueStopped(run)))
-            harness.handle(.run(run, .stopped))
+            harness.handle(.run(run, .process(.stopped)))
         }
         #expect(harness.effects.contains(.continueStopped(run)))
         #expect(harness.state("photos") == .background)
-        harness.handle(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wake(.completed(.newData))))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
     }
@@ -36,7 +36,7 @@ struct SuspensionTests {
         harness.background("photos")
         harness.advance(.seconds(3))
         #expect(harness.reports().contains(.freezeTakesLong(id("photos"))))
-        harness.handle(.run(harness.run("photos"), .frozen(attempt: 1, memory: 0)))
+        harness.handle(.run(harness.run("photos"), .suspension(.frozen(attempt: 1, memory: 0))))
         #expect(!harness.effects.contains(.continueStopped(harness.run("photos"))))
         #expect(harness.state("photos") == .suspended)
         harness.activate("photos")
@@ -56,7 +56,7 @@ struct SuspensionTests {
         let run = harness.run("photos")
         #expect(harness.effects.last == .freeze(run, attempt: 1))
         #expect(harness.state("photos") == .background)
-        harness.handle(.run(run, .frozen(attempt: 1, memory: 5 * mebibyte)))
+        harness.handle(.run(run, .suspension(.frozen(attempt: 1, memory: 5 * mebibyte))))
         #expect(harness.state("photos") == .suspended)
         #expect(harness.view("photos").memory == 5 * mebibyte)
         let mark = harness.mark
@@ -95,7 +95,7 @@ struct SuspensionTests {
         #expect(!harness.effects.contains { if case .thaw = $0 { true } else { false } })
         #expect(harness.state("photos") == .background)
         #expect(harness.view("photos").awakeReasons == [.suspending])
-        harness.handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
+        harness.handle(.run(run, .suspension(.frozen(attempt: 1, memory: mebibyte))))
         #expect(harness.state("photos") == .suspended)
     }
 
@@ -123,17 +123,17 @@ struct SuspensionTests {
         harness.advance(.seconds(1))
         #expect(harness.effects.contains(.freeze(run, attempt: 2)))
         if isThaw {
-            harness.handle(.run(run, .frozen(attempt: 2, memory: mebibyte)))
+            harness.handle(.run(run, .suspension(.frozen(attempt: 2, memory: mebibyte))))
             harness.behave("photos") { $0.thaws = false }
             harness.activate("photos")
-            harness.handle(.run(run, .thawed(attempt: 1)))
+            harness.handle(.run(run, .suspension(.thawed(attempt: 1))))
             #expect(harness.state("photos") == .background)
-            harness.handle(.run(run, .thawed(attempt: 2)))
+            harness.handle(.run(run, .suspension(.thawed(attempt: 2))))
             #expect(harness.state("photos") == .active)
         } else {
-            harness.handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
+            harness.handle(.run(run, .suspension(.frozen(attempt: 1, memory: mebibyte))))
             #expect(harness.state("photos") == .background)
-            harness.handle(.run(run, .frozen(attempt: 2, memory: mebibyte)))
+            harness.handle(.run(run, .suspension(.frozen(attempt: 2, memory: mebibyte))))
             #expect(harness.state("photos") == .suspended)
         }
     }
@@ -148,9 +148,9 @@ struct SuspensionTests {
         let run = harness.run("photos")
         harness.advance(.seconds(1))
         harness.activate("photos")
-        harness.handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
+        harness.handle(.run(run, .suspension(.frozen(attempt: 1, memory: mebibyte))))
         #expect(harness.state("photos") == .background)
-        harness.handle(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .suspension(.thawed(attempt: 1))))
         #expect(harness.state("photos") == .active)
     }
 
@@ -177,7 +177,7 @@ struct SuspensionTests {
         let run = harness.run("photos")
         let activate = harness.activate("photos")
         harness.remove("photos")
-        harness.handle(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .suspension(.thawed(attempt: 1))))
         #expect(harness.answers[activate] == .superseded(by: .terminating))
         #expect(harness.state("photos") == .terminating)
         #expect(!harness.notices("photos").contains(.willEnterForeground))
@@ -208,7 +208,7 @@ struct SuspensionTests {
         #expect(harness.answers[activate] == .superseded(by: .terminating))
         #expect(harness.answers[terminate] == .superseded(by: .background))
         #expect(harness.answers[background] == .superseded(by: .active))
-        harness.handle(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .suspension(.thawed(attempt: 1))))
         #expect(harness.answers[last] == .done(.active))
     }
 
@@ -256,7 +256,7 @@ struct SuspensionTests {
         harness.push("photos")
         harness.advance(.seconds(29))
         harness.push("photos")
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.newData))))
         harness.advance(.seconds(2))
         harness.task("photos", "fetch")
         #expect(harness.view("photos").tasks.map(\.name) == ["fetch"])
@@ -329,14 +329,14 @@ struct SuspensionTests {
         #expect(harness.answers[request] == .done(.background))
         #expect(harness.delivered("photos").map(\.payload) == ["hello"])
         harness.advance(.seconds(12))
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(result)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(result))))
         #expect(harness.reports().contains(.wakeCompleted(id("photos"), result, wake: 1)))
         #expect(harness.reports().contains(.deadlineMet(id("photos"), .wake, used: .seconds(12), wake: 1)))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
         // A second completion is ignored.
         let mark = harness.mark
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(result)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(result))))
         #expect(harness.effects(since: mark) == [])
     }
 
@@ -350,8 +350,8 @@ struct SuspensionTests {
         harness.push("photos")
         harness.advance(.seconds(30))
         let run = harness.run("photos")
-        harness.handle(.run(run, .wakeCompleted(.newData)))
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .wake(.completed(.newData))))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         #expect(harness.killed() == [])
     }
 
@@ -380,7 +380,7 @@ struct SuspensionTests {
         harness.move("photos", to: .suspended)
         let mark = harness.mark
         harness.push("photos")
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.noData))))
         harness.advance(.seconds(1))
         #expect(harness.notices("photos", since: mark) == [])
         #expect(harness.changes("photos", since: mark) == ["background: woken", "suspended: idle"])
@@ -410,14 +410,15 @@ struct SuspensionTests {
         }
         harness.push("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wake(.completed(.newData))))
         #expect(harness.reports().last == .wakeCompleted(id("photos"), .newData, wake: 1))
-        harness.handle(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
+        harness.handle(
+            stage == .suspended ? .run(run, .suspension(.thawed(attempt: 1))) : .run(run, .transition(.ready)))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
         // A second completion is ignored.
         let mark = harness.mark
-        harness.handle(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wake(.completed(.newData))))
         #expect(harness.effects(since: mark) == [])
     }
 }

@@ -122,7 +122,7 @@ struct UnrequestedTimeTests {
         for _ in 1...100 {
             harness.push("photos")
             harness.advance(.seconds(20))
-            harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData)))
+            harness.handle(.run(harness.run("photos"), .wake(.completed(.newData))))
             harness.advance(.seconds(10))
         }
         harness.terminate("photos")
@@ -134,7 +134,7 @@ struct UnrequestedTimeTests {
         harness.task("photos", "upload")
         harness.advance(.seconds(10))
         #expect(harness.view("photos").unrequestedTime == .zero)
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.newData))))
         harness.advance(.seconds(7))
         #expect(harness.view("photos").unrequestedTime == .seconds(7))
     }

@@ -28,7 +28,7 @@ struct WeightTests {
         harness.push("photos")
         #expect(harness.state("photos") == .background)
         #expect(weights(harness, since: mark) == [false])
-        harness.handle(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wake(.completed(.newData))))
         #expect(weights(harness, since: mark) == [false, true])
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
@@ -51,7 +51,7 @@ struct WeightTests {
         harness.push("photos")
         harness.task("photos", "upload")
         let mark = harness.mark
-        harness.handle(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wake(.completed(.newData))))
         #expect(harness.state("photos") == .background)
         #expect(weights(harness, since: mark) == [true])
     }
@@ -89,7 +89,7 @@ struct WeightTests {
         harness.push("photos")
         #expect(harness.state("photos") == .background)
         #expect(weights(harness, since: 0) == [])
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.noData))))
         #expect(weights(harness, since: 0) == [true])
     }
 
@@ -149,7 +149,7 @@ struct WeightTests {
             harness.request("mail", .launch(.background, reason: .user, url: nil))
             request(harness)
             #expect(harness.view("photos").launchWaiting != nil)
-            harness.handle(.run(harness.run("mail"), .ready))
+            harness.handle(.run(harness.run("mail"), .transition(.ready)))
         }
         #expect(waitingForSlot == [false, false])
         let launching = throttledAfterBoth { harness, request in
@@ -160,7 +160,7 @@ struct WeightTests {
             }
             harness.request("photos", .launch(.background, reason: .user, url: nil))
             request(harness)
-            harness.handle(.run(harness.run("photos"), .ready))
+            harness.handle(.run(harness.run("photos"), .transition(.ready)))
         }
         #expect(launching == [false, false])
         let ending = throttledAfterBoth { harness, request in

@@ -12,7 +12,7 @@ struct WithdrawTests {
             policy(&$0)
         }
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .attached([.withdraw, .willSuspend, .didResume])))
+        harness.handle(.run(harness.run("photos"), .connection(.attached([.withdraw, .willSuspend, .didResume]))))
         harness.background("photos")
         return harness
     }
@@ -29,7 +29,7 @@ struct WithdrawTests {
         #expect(recovered.difference(from: harness.core) == nil)
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .background)
-        send(harness, .withdrawn)
+        send(harness, .connection(.withdrawn))
         harness.advance(.zero)
         #expect(harness.state("photos") == .suspended)
         #expect(harness.notices("photos", since: mark) == [.withdraw, .willSuspend])
@@ -55,13 +55,13 @@ struct WithdrawTests {
         harness.advance(.milliseconds(100))
         let mark = harness.mark
         if byTask {
-            send(harness, .taskBegan(name: "a", owner: 1))
+            send(harness, .task(.began(name: "a", owner: 1)))
             #expect(harness.notices("photos", since: mark) == [.didResume(after: .zero, changed: [])])
         } else {
             harness.activate("photos")
             #expect(harness.notices("photos", since: mark).first == .didResume(after: .zero, changed: []))
         }
-        send(harness, .withdrawn)
+        send(harness, .connection(.withdrawn))
         #expect(harness.state("photos") == (byTask ? .background : .active))
     }
 }

@@ -159,7 +159,7 @@ struct ConfigurationTests {
     func mainProcess() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .mainProcessChanged(pid: 4711)))
+        harness.handle(.run(harness.run("photos"), .process(.mainProcessChanged(pid: 4711))))
         #expect(harness.view("photos").pid == 4711)
         harness.crash("photos")
         #expect(harness.receipts.first?.pid == 4711)

@@ -7,7 +7,7 @@ struct ReloadTests {
     private static func arrive(_ harness: Harness, _ input: Input = TrafficTests.request) {
         let run = harness.run("web")
         let attempt = harness.core.freezeAttempt(ofSuspended: run) ?? 0
-        harness.handle(.run(run, .inputArrived(attempt: attempt, input)))
+        harness.handle(.run(run, .traffic(.inputArrived(attempt: attempt, input))))
     }
 
     @Test("another IdleSec= counts from the last look (L51)", arguments: [1, 60])
@@ -90,7 +90,7 @@ struct ReloadTests {
         harness.launch("web", .background)
         harness.task("web", "upload")
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("web"), .reattached(messagesKept: false)))
+        harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: false))))
         harness.register("web") { $0.role = .worker }
         #expect(harness.view("web").awakeReasons == [.task(name: "upload")])
         harness.advance(.seconds(60))

@@ -13,12 +13,12 @@ struct ConnectionTests {
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos")
         attach(harness, handled)
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         return harness
     }
 
     private func attach(_ harness: Harness, _ handled: HandledNotices) {
-        harness.handle(.run(harness.run("photos"), .attached(handled)))
+        harness.handle(.run(harness.run("photos"), .connection(.attached(handled))))
     }
 
     @Test("an app that connects while its freeze is under way is notified of its resumption")
@@ -28,7 +28,7 @@ struct ConnectionTests {
         harness.background("photos")
         harness.advance(.seconds(1))
         attach(harness, .didResume)
-        harness.handle(.run(harness.run("photos"), .frozen(attempt: 1, memory: mebibyte)))
+        harness.handle(.run(harness.run("photos"), .suspension(.frozen(attempt: 1, memory: mebibyte))))
         let mark = harness.mark
         harness.advance(.seconds(5))
         harness.activate("photos")
@@ -47,7 +47,7 @@ struct ConnectionTests {
         #expect(harness.launches("photos").map(\.reason) == [.url])
         attach(harness, .openURL)
         #expect(harness.notices("photos") == [])
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.notices("photos") == [.openURL("photos:1"), .openURL("photos:2"), .didBecomeActive(.launch)])
         #expect(harness.answers[first] == .done(.active) && harness.answers[second] == .done(.active))
     }
@@ -88,7 +88,7 @@ struct ConnectionTests {
         #expect(harness.launches("photos").last?.url == "photos:1")
         let mark = harness.mark
         attach(harness, .openURL)
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(
             harness.notices("photos", since: mark) == [
                 .openURL("photos:1"), .openURL("photos:2"), .didBecomeActive(.launch),
@@ -101,7 +101,7 @@ struct ConnectionTests {
         harness.behave("photos") { $0.launching = .executes }
         let first = harness.request("photos", .open(url: "photos:1"))
         let second = harness.request("photos", .open(url: "photos:2"))
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.answers[first] == .done(.active))
         #expect(harness.answers[second] == .refused(.opensNoURLs))
         #expect(harness.notices("photos") == [.didBecomeActive(.launch)])
@@ -120,7 +120,7 @@ struct ConnectionTests {
         #expect(harness.answers[first] == .superseded(by: .background))
         harness.exit("photos")
         let mark = harness.mark
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.answers[second] == .done(.background))
         // Nothing says yet that the new process handles URLs.
         harness.activate("photos")
@@ -154,7 +154,7 @@ struct ConnectionTests {
         var core = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
         #expect(core.difference(from: harness.core) == nil)
         _ = core.handle(.recovered, at: harness.now)
-        let effects = core.handle(.run(run, .ready), at: harness.now)
+        let effects = core.handle(.run(run, .transition(.ready)), at: harness.now)
         let notices = effects.compactMap { if case .notify(_, let notice) = $0 { notice } else { nil } }
         #expect(notices == [.openURL("photos:1"), .openURL("photos:2"), .didBecomeActive(.launch)])
         #expect(!effects.contains { if case .answer = $0 { true } else { false } })
@@ -213,7 +213,7 @@ struct ConnectionTests {
         harness.behave("photos") { $0.terminating = .ignores }
         let request = harness.terminate("photos")
         harness.advance(.seconds(1))
-        harness.handle(.run(harness.run("photos"), .terminationAnswered))
+        harness.handle(.run(harness.run("photos"), .transition(.terminationAnswered)))
         #expect(harness.killed() == ["photos"])
         let receipt = try harness.receipt("photos")
         #expect(receipt.explanation == "Terminated on request: killed once it had answered.")
@@ -228,9 +228,9 @@ struct ConnectionTests {
     func unexpectedAnswer(_ state: String) {
         let harness = harness(handling: [])
         if state == "suspended" { harness.suspend("photos") }
-        if state == "own end" { harness.handle(.run(harness.run("photos"), .stopping)) }
+        if state == "own end" { harness.handle(.run(harness.run("photos"), .transition(.stopping))) }
         let before = harness.state("photos")
-        harness.handle(.run(harness.run("photos"), .terminationAnswered))
+        harness.handle(.run(harness.run("photos"), .transition(.terminationAnswered)))
         #expect(harness.state("photos") == before && harness.killed() == [])
     }
 }

@@ -14,8 +14,8 @@ struct EndingTests {
         harness.behave("photos") { $0.dies = false }
         harness.remove("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .exited(.signaled(15, coreDumped: false), cpu: .zero, memory: 0)))
-        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .process(.exited(.signaled(15, coreDumped: false), cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .process(.emptied)))
         #expect(try harness.receipt("photos").explanation == "Terminated on request: ended by SIGTERM.")
     }
 
@@ -40,7 +40,7 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .spawns }
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .spawnFailed(Self.noProgram)))
+        harness.handle(.run(harness.run("photos"), .process(.spawnFailed(Self.noProgram))))
         #expect(try harness.receipt("photos").pid == 101)
         #expect(harness.state("photos") == .notRunning)
     }
@@ -53,16 +53,16 @@ struct EndingTests {
         }
         harness.launch("photos")
         harness.remove("photos")
-        harness.handle(.run(harness.run("photos"), .spawnFailed(Self.noProgram)))
+        harness.handle(.run(harness.run("photos"), .process(.spawnFailed(Self.noProgram))))
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.receipts.last?.explanation == "Could not be launched: /nowhere: no such file or directory.")
 
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .stopping))
+        harness.handle(.run(run, .transition(.stopping)))
         #expect(harness.state("photos") == .terminating)
         let mark = harness.mark
-        harness.handle(.run(run, .spawnFailed(Self.noProgram)))
+        harness.handle(.run(run, .process(.spawnFailed(Self.noProgram))))
         #expect(harness.killed(since: mark) == [])
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.receipts.last?.explanation == "Could not be launched: /nowhere: no such file or directory.")
@@ -74,9 +74,9 @@ struct EndingTests {
         harness.behave("photos") { $0.launching = .hangs }
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         #expect(harness.state("photos") == .active)
-        harness.handle(.run(run, .spawnFailed(Self.noProgram)))
+        harness.handle(.run(run, .process(.spawnFailed(Self.noProgram))))
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.receipts.count == 1)
     }
@@ -118,8 +118,8 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .stopping))
-        harness.handle(.run(run, .notified(.willTerminate, delivered: false, cpu: .zero)))
+        harness.handle(.run(run, .transition(.stopping)))
+        harness.handle(.run(run, .transition(.notified(.willTerminate, delivered: false, cpu: .zero))))
         #expect(harness.killed() == [])
         #expect(harness.notices("photos").last == .didBecomeActive(.launch))
     }
@@ -136,7 +136,8 @@ struct EndingTests {
         let run = harness.run("photos")
         let pid = harness.view("photos").pid
         let before = harness.killed()
-        harness.handle(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .seconds(2), memory: 3 * mebibyte)))
+        harness.handle(
+            .run(run, .process(.exited(.signaled(11, coreDumped: true), cpu: .seconds(2), memory: 3 * mebibyte))))
         let receipt = try harness.receipt("photos")
         // SIGKILL was sent before and is not sent again.
         #expect(harness.killed() == ["photos"])
@@ -156,7 +157,7 @@ struct EndingTests {
         #expect(receipt.memory == (isMeasured ? 10 : 3) * mebibyte)
         #expect(harness.view("photos").lastReceipt == receipt.id)
         #expect(harness.reports().contains(.ended(receipt)))
-        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .process(.emptied)))
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.view("photos").memory == 0)
         #expect(harness.core.app(of: run) == nil)
@@ -172,10 +173,10 @@ struct EndingTests {
         let run = harness.run("photos")
         harness.behave("photos") { $0.dies = false }
         let killed = harness.killed()
-        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .process(.emptied)))
         #expect(harness.state("photos") == .terminating)
         #expect(harness.receipts == [])
-        harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .process(.exited(.exited(1), cpu: .zero, memory: 0))))
         let receipt = try harness.receipt("photos")
         #expect(receipt.state == ([.terminating, .ending].contains(stage) ? .active : stage.state))
         #expect(harness.killed() == killed)
@@ -188,11 +189,11 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .process(.emptied)))
         harness.advance(.seconds(30))
         #expect(harness.killed() == [])
         #expect(!harness.reports().contains(.killTakesLong(id("photos"))))
-        harness.handle(.run(run, .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .process(.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0))))
         #expect(try harness.receipt("photos").explanation == "Killed by SIGKILL, which greenroomd did not send.")
         #expect(harness.state("photos") == .notRunning)
     }
@@ -203,16 +204,16 @@ struct EndingTests {
         harness.launch("photos")
         harness.behave("photos") { $0.dies = false }
         let run = harness.run("photos")
-        harness.handle(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
-        harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .process(.exited(.exited(0), cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .process(.exited(.exited(1), cpu: .zero, memory: 0))))
         #expect(harness.receipts.map(\.exit) == [.exited(0)])
-        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .process(.emptied)))
         let mark = harness.mark
-        harness.handle(.run(run, .emptied))
-        harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
-        harness.handle(.run(run, .ready))
-        harness.handle(.run(run, .taskBegan(name: "a", owner: 1)))
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 5))))
+        harness.handle(.run(run, .process(.emptied)))
+        harness.handle(.run(run, .process(.exited(.exited(1), cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .transition(.ready)))
+        harness.handle(.run(run, .task(.began(name: "a", owner: 1))))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 5)))))
         #expect(harness.effects(since: mark) == [])
         #expect(harness.state("photos") == .notRunning)
     }
@@ -232,7 +233,8 @@ struct EndingTests {
         _ = core.handle(.registered(id("photos"), AppPolicy(), launches: 0), at: .origin)
         let launch = Request.launch(.foreground, reason: .user, url: nil)
         _ = core.handle(.requested(RequestID(1), id("photos"), launch), at: .origin)
-        let effects = core.handle(.run(RunID(7), .exited(.exited(0), cpu: .zero, memory: 0)), at: .origin + .seconds(2))
+        let effects = core.handle(
+            .run(RunID(7), .process(.exited(.exited(0), cpu: .zero, memory: 0))), at: .origin + .seconds(2))
         let receipts = effects.compactMap { if case .writeReceipt(let receipt) = $0 { receipt } else { nil } }
         #expect(receipts.map(\.id) == [40])
         #expect(receipts.map(\.wall) == [.seconds(2)])
@@ -407,7 +409,7 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.move("photos", to: stage)
         let mark = harness.mark
-        harness.handle(.run(harness.run("photos"), .stopping))
+        harness.handle(.run(harness.run("photos"), .transition(.stopping)))
         #expect(harness.state("photos") == .terminating)
         #expect(harness.notices("photos", since: mark) == [])
         harness.advance(.milliseconds(4999))
@@ -422,7 +424,7 @@ struct EndingTests {
     func stoppingInBackground() {
         let harness = Harness("photos")
         harness.move("photos", to: .running)
-        harness.handle(.run(harness.run("photos"), .stopping))
+        harness.handle(.run(harness.run("photos"), .transition(.stopping)))
         #expect(!harness.effects.contains(.unthrottle(harness.run("photos"))))
     }
 
@@ -431,8 +433,8 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .stopped))
-        harness.handle(.run(harness.run("photos"), .mainProcessChanged(pid: 8)))
+        harness.handle(.run(harness.run("photos"), .process(.stopped)))
+        harness.handle(.run(harness.run("photos"), .process(.mainProcessChanged(pid: 8))))
         harness.background("photos")
         // Otherwise the stop of the old process would be the answer.
         #expect(harness.view("photos").deadline?.what == .background)
@@ -447,7 +449,7 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.move("photos", to: stage)
         let mark = harness.mark
-        harness.handle(.run(harness.run("photos"), .stopping))
+        harness.handle(.run(harness.run("photos"), .transition(.stopping)))
         #expect(harness.effects(since: mark) == [])
     }
 }

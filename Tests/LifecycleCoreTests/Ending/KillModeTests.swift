@@ -24,7 +24,7 @@ struct KillModeTests {
         #expect(harness.receipts == [])
         #expect(harness.state("photos") == .terminating)
         harness.advance(.seconds(2))
-        harness.handle(.run(harness.run("photos"), .emptied))
+        harness.handle(.run(harness.run("photos"), .process(.emptied)))
         let receipt = try harness.receipt("photos")
         #expect(harness.killed() == [])
         #expect(receipt.explanation == "Terminated on request: exited with status 0.")
@@ -59,7 +59,7 @@ struct KillModeTests {
     func extended() {
         let harness = harness(childrenEnd: false)
         harness.terminate("photos")
-        harness.handle(.run(harness.run("photos"), .timeoutExtended(by: .seconds(20))))
+        harness.handle(.run(harness.run("photos"), .deadline(.extended(by: .seconds(20)))))
         harness.advance(.milliseconds(19_999))
         #expect(harness.killed() == [])
         harness.advance(.milliseconds(1))
@@ -82,7 +82,8 @@ struct KillModeTests {
     func ownExit() throws {
         let harness = harness(childrenEnd: false)
         let remaining = RemainingProcesses(count: 7, names: ["a", "b", "c", "d"])
-        harness.handle(.run(harness.run("photos"), .exited(.exited(0), cpu: .zero, memory: 0, remaining: remaining)))
+        harness.handle(
+            .run(harness.run("photos"), .process(.exited(.exited(0), cpu: .zero, memory: 0, remaining: remaining))))
         #expect(harness.killed() == ["photos"])
         let receipt = try harness.receipt("photos")
         #expect(receipt.explanation == "Exited with status 0; 7 remaining processes were killed (a, b, c).")
@@ -94,7 +95,8 @@ struct KillModeTests {
         harness.behave("photos") { $0.dies = false }
         harness.remove("photos")
         let remaining = RemainingProcesses(count: 1, names: ["sh"])
-        let exit = RunEvent.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0, remaining: remaining)
+        let exit = RunEvent.process(
+            .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0, remaining: remaining))
         harness.handle(.run(harness.run("photos"), exit))
         #expect(try harness.receipt("photos").explanation == "Killed: removed by the user.")
     }
@@ -127,7 +129,7 @@ struct KillModeTests {
         harness.terminate("photos")
         let request = harness.launch("photos")
         #expect(!harness.isAnswered(request))
-        harness.handle(.run(harness.run("photos"), .emptied))
+        harness.handle(.run(harness.run("photos"), .process(.emptied)))
         #expect(harness.answers[request] == .done(.active))
         #expect(harness.launches("photos").count == 2)
     }
@@ -135,9 +137,10 @@ struct KillModeTests {
     @Test("an app that ends itself (STOPPING=1) did not notify its processes: they are killed with its exit")
     func selfInitiated() {
         let harness = harness(childrenEnd: false)
-        harness.handle(.run(harness.run("photos"), .stopping))
+        harness.handle(.run(harness.run("photos"), .transition(.stopping)))
         let remaining = RemainingProcesses(count: 1, names: ["sh"])
-        harness.handle(.run(harness.run("photos"), .exited(.exited(0), cpu: .zero, memory: 0, remaining: remaining)))
+        harness.handle(
+            .run(harness.run("photos"), .process(.exited(.exited(0), cpu: .zero, memory: 0, remaining: remaining))))
         #expect(harness.killed() == ["photos"])
     }
 
@@ -150,8 +153,8 @@ struct KillModeTests {
         #expect(core.hasExited(harness.run("photos")))
         _ = core.handle(.recovered, at: harness.now)
         let run = harness.run("photos")
-        #expect(core.handle(.run(run, .reattached(messagesKept: true)), at: harness.now) == [])
-        let effects = core.handle(.run(run, .emptied), at: harness.now)
+        #expect(core.handle(.run(run, .process(.reattached(messagesKept: true))), at: harness.now) == [])
+        let effects = core.handle(.run(run, .process(.emptied)), at: harness.now)
         #expect(effects.contains { if case .writeReceipt = $0 { true } else { false } })
     }
 }

@@ -92,15 +92,15 @@ struct ReceiptTests {
             }
             harness.launch(app)
         }
-        harness.handle(.run(harness.run("quiet"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("quiet"), .process(.exited(.unknown, cpu: .zero, memory: 0))))
         #expect(try harness.receipt("quiet").namespace == .exit)
         #expect(try harness.receipt("quiet").exit == .unknown)
         #expect(try harness.receipt("quiet").explanation.contains("unknown status"))
         harness.terminate("asked")
-        harness.handle(.run(harness.run("asked"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("asked"), .process(.exited(.unknown, cpu: .zero, memory: 0))))
         #expect(try harness.receipt("asked").explanation.hasPrefix("Terminated on request: ended with unknown status"))
         harness.advance(.seconds(1))
-        harness.handle(.run(harness.run("stuck"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("stuck"), .process(.exited(.unknown, cpu: .zero, memory: 0))))
         #expect(try harness.receipt("stuck").code == Receipt.Code.missedDeadline)
         #expect(try harness.receipt("stuck").exit == .unknown)
     }
@@ -113,7 +113,7 @@ struct ReceiptTests {
         harness.launch("short")
         let level = harness.core.memory.apps
         for app in ["short", "long"] {
-            harness.handle(.run(harness.run(app), .exited(.exited(0), cpu: .zero, memory: 50 * mebibyte)))
+            harness.handle(.run(harness.run(app), .process(.exited(.exited(0), cpu: .zero, memory: 50 * mebibyte))))
         }
         #expect(try harness.receipt("short").memory == 50 * mebibyte)
         #expect(try harness.receipt("long").memory == 10 * mebibyte)
@@ -152,15 +152,15 @@ struct ReceiptTests {
         let run = harness.run("photos")
         func size() -> UInt64? { harness.core.view(of: id("photos"), at: harness.now)?.memory }
         #expect(size() == 200 * mebibyte)
-        harness.handle(.run(run, .footprintMeasured(attempt: 1, memory: 40 * mebibyte)))
+        harness.handle(.run(run, .suspension(.footprintMeasured(attempt: 1, memory: 40 * mebibyte))))
         #expect(size() == 40 * mebibyte)
         harness.activate("photos")
-        harness.handle(.run(run, .footprintMeasured(attempt: 1, memory: 30 * mebibyte)))
+        harness.handle(.run(run, .suspension(.footprintMeasured(attempt: 1, memory: 30 * mebibyte))))
         #expect(size() == 40 * mebibyte)
         harness.background("photos")
         harness.advance(.seconds(2))
         #expect(harness.state("photos") == .suspended)
-        harness.handle(.run(run, .footprintMeasured(attempt: 1, memory: 30 * mebibyte)))
+        harness.handle(.run(run, .suspension(.footprintMeasured(attempt: 1, memory: 30 * mebibyte))))
         #expect(size() == 200 * mebibyte)
     }
 
@@ -214,8 +214,8 @@ struct ReceiptTests {
         let harness = Harness("photos")
         harness.move("photos", to: .terminating)
         let run = harness.run("photos")
-        harness.handle(.run(run, .emptied))
-        harness.handle(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .process(.emptied)))
+        harness.handle(.run(run, .process(.exited(.exited(0), cpu: .zero, memory: 0))))
         #expect(try harness.receipt("photos").explanation == "Terminated on request: exited with status 0.")
     }
 }

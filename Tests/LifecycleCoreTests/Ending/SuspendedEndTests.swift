@@ -52,7 +52,7 @@ struct SuspendedEndTests {
         let harness = Harness("redis")
         harness.behave("redis") { $0.entering = .cannotBeNotified }
         harness.launch("redis", .background)
-        harness.handle(.run(harness.run("redis"), .backgroundEntered))
+        harness.handle(.run(harness.run("redis"), .transition(.backgroundEntered)))
         harness.advance(.seconds(1))
         harness.terminate("redis")
         #expect(!harness.notices("redis").contains(.willTerminate))
@@ -75,7 +75,7 @@ struct SuspendedEndTests {
         let end = harness.terminate("redis")
         let activate = harness.activate("redis")
         #expect(harness.answers[end] == .superseded(by: .active))
-        harness.handle(.run(harness.run("redis"), .thawed(attempt: 1)))
+        harness.handle(.run(harness.run("redis"), .suspension(.thawed(attempt: 1))))
         #expect(harness.answers[activate] == .done(.active))
         #expect(!harness.notices("redis").contains(.willTerminate))
     }

@@ -144,9 +144,9 @@ struct UnloadTests {
             }
             harness.advance(.seconds(600))
             let run = harness.run("web")
-            harness.handle(.run(run, .outOfMemory(.machine)))
-            harness.handle(.run(run, .exited(.unknown, cpu: .zero, memory: 0)))
-            harness.handle(.run(run, .emptied))
+            harness.handle(.run(run, .memory(.outOfMemory(.machine))))
+            harness.handle(.run(run, .process(.exited(.unknown, cpu: .zero, memory: 0))))
+            harness.handle(.run(run, .process(.emptied)))
             harness.advance(.seconds(1000))
             #expect(harness.launches("web").count == 1)
         }
@@ -160,8 +160,8 @@ struct UnloadTests {
         harness.behave("web") { $0.terminating = .ignores }
         harness.advance(.seconds(600))
         let run = harness.run("web")
-        harness.handle(.run(run, .emptied))
-        harness.handle(.run(run, .exited(.signaled(15, coreDumped: false), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .process(.emptied)))
+        harness.handle(.run(run, .process(.exited(.signaled(15, coreDumped: false), cpu: .zero, memory: 0))))
         harness.advance(.seconds(1000))
         #expect(harness.launches("web").count == 1)
     }
@@ -184,7 +184,7 @@ struct UnloadTests {
         case 3: harness.background("web")
         default: harness.launch("web", .background)
         }
-        harness.handle(.run(harness.run("web"), .thawed(attempt: 1)))
+        harness.handle(.run(harness.run("web"), .suspension(.thawed(attempt: 1))))
         #expect(harness.state("web") == (number == 0 ? .active : .background))
         #expect(harness.receipts.isEmpty)
     }
@@ -195,7 +195,7 @@ struct UnloadTests {
         harness.behave("web") { $0.thaws = false }
         harness.advance(.seconds(600))
         let request = harness.terminate("web")
-        harness.handle(.run(harness.run("web"), .thawed(attempt: 1)))
+        harness.handle(.run(harness.run("web"), .suspension(.thawed(attempt: 1))))
         #expect(try harness.receipt("web").explanation == "Terminated on request: exited with status 0.")
         #expect(harness.isAnswered(request))
     }
@@ -230,7 +230,7 @@ struct UnloadTests {
         }
         harness.advance(.seconds(400))
         let input = Input(kind: .stream, pid: 1, descriptor: 5, bytes: 3)
-        harness.handle(.run(harness.run("web"), .inputArrived(attempt: 1, input)))
+        harness.handle(.run(harness.run("web"), .traffic(.inputArrived(attempt: 1, input))))
         #expect(harness.view("web").unloadsIn == nil)
         harness.advance(.seconds(499))
         #expect(harness.state("web") == .suspended)
@@ -314,7 +314,7 @@ struct UnloadTests {
         #expect(core.difference(from: harness.core) == nil)
         harness.handle(.recovered)
         harness.behave("web") { $0.thaws = true }
-        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: true))))
         #expect(try harness.receipt("web").explanation.contains("UnloadAfterSec="))
     }
 }

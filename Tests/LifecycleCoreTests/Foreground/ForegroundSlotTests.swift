@@ -90,7 +90,7 @@ struct ForegroundSlotTests {
         // The answer has the state that it is to have, not the one that it has.
         #expect(harness.answers[photos] == .superseded(by: .background))
         #expect(harness.state("photos") == .launching)
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.notices("photos") == [.didEnterBackground])
         #expect(harness.state("mail") == .active)
     }
@@ -164,9 +164,9 @@ struct ForegroundSlotTests {
         harness.advance(.seconds(20))
         harness.behave("photos") { $0.dies = false }
         let run = harness.run("photos")
-        harness.handle(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .process(.exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 0))))
         harness.launch("mail")
-        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .process(.emptied)))
         #expect(harness.launches("photos").map(\.state) == [.foreground, .background])
         #expect(harness.state("mail") == .active)
     }

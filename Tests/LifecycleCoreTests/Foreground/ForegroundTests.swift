@@ -74,7 +74,7 @@ struct ForegroundTests {
         harness.behave("photos") { $0.launching = .executes }
         let launch = harness.launch("photos")
         harness.request("photos", .interrupt)
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.answers[launch] == .done(.inactive))
         #expect(harness.notices("photos") == [])
         harness.request("photos", .endInterruption)
@@ -89,7 +89,7 @@ struct ForegroundTests {
         harness.request("photos", .interrupt)
         let resume = harness.request("photos", .endInterruption)
         #expect(harness.answers[resume] == .done(.launching))
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.state("photos") == .active)
     }
 
@@ -158,7 +158,7 @@ struct ForegroundTests {
         let harness = Harness("photos")
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .stopped))
+        harness.handle(.run(run, .process(.stopped)))
         #expect(harness.reports().last == .stoppedItself(id("photos"), in: .active))
         harness.activate("photos")
         #expect(harness.effects.contains(.continueStopped(run)))
@@ -172,7 +172,7 @@ struct ForegroundTests {
         harness.launch("photos")
         for _ in 0..<5 {
             harness.advance(.milliseconds(9999))
-            harness.handle(.run(harness.run("photos"), .heartbeat))
+            harness.handle(.run(harness.run("photos"), .watchdog(.heartbeat)))
         }
         #expect(harness.state("photos") == .active)
         harness.advance(.seconds(10))
@@ -190,8 +190,8 @@ struct ForegroundTests {
         harness.advance(.seconds(10))
         let run = harness.run("photos")
         #expect(harness.effects.contains(.inspect(run)))
-        harness.handle(.run(run, .heartbeat))
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .watchdog(.heartbeat)))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         #expect(harness.state("photos") == .active)
         harness.advance(.milliseconds(9999))
         #expect(harness.state("photos") == .active)
@@ -223,7 +223,7 @@ struct ForegroundTests {
         if state == .background || state == .suspended { harness.background("photos") }
         if state == .suspended { harness.suspend("photos") }
         #expect(harness.state("photos") == state)
-        harness.handle(.run(harness.run("photos"), .heartbeatGivenUp))
+        harness.handle(.run(harness.run("photos"), .watchdog(.triggered)))
         let receipt = try harness.receipt("photos")
         #expect(receipt.code == 0x8bad_f00d)
         #expect(receipt.explanation == "Killed: reported an internal error (WATCHDOG=trigger).")
@@ -236,20 +236,20 @@ struct ForegroundTests {
         let harness = Harness("photos") { $0.watchdog = configured.map { .seconds($0) } }
         harness.launch("photos")
         harness.advance(.seconds(9))
-        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .seconds(20))))
+        harness.handle(.run(harness.run("photos"), .watchdog(.timeChanged(to: .seconds(20)))))
         harness.advance(.milliseconds(19_999))
         // The same again is a heartbeat.
-        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .seconds(20))))
+        harness.handle(.run(harness.run("photos"), .watchdog(.timeChanged(to: .seconds(20)))))
         harness.advance(.milliseconds(19_999))
         #expect(harness.state("photos") == .active)
         harness.background("photos")
         harness.advance(.seconds(100))
         harness.activate("photos")
-        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .zero)))
+        harness.handle(.run(harness.run("photos"), .watchdog(.timeChanged(to: .zero))))
         harness.advance(.seconds(100))
         #expect(harness.state("photos") == .active)
         harness.background("photos")
-        harness.handle(.run(harness.run("photos"), .heartbeatTimeChanged(to: .seconds(5))))
+        harness.handle(.run(harness.run("photos"), .watchdog(.timeChanged(to: .seconds(5)))))
         harness.activate("photos")
         harness.advance(.seconds(5))
         #expect(try harness.receipt("photos").explanation.hasPrefix("Killed: sent no heartbeat (WATCHDOG=1) for 5s"))

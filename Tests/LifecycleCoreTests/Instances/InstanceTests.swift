@@ -68,7 +68,7 @@ struct InstanceTests {
         harness.register("web@1") { $0.isTransient = true }
         harness.launch("web@1", .background)
         #expect(harness.view("web@1").launchWaiting != nil)
-        harness.handle(.run(harness.run("slow"), .executed))
+        harness.handle(.run(harness.run("slow"), .process(.executed)))
         #expect(harness.state("web@1") == .background)
         harness.behave("web@1") { $0.terminating = .ignores }
         harness.terminate("web@1")
@@ -111,8 +111,8 @@ struct InstanceTests {
             let run = harness.core.run(of: Self.app)
             let request = harness.remove("web@1")
             if let run, Self.isKnown(harness) {
-                harness.handle(.run(run, .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
-                harness.handle(.run(run, .emptied))
+                harness.handle(.run(run, .process(.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0))))
+                harness.handle(.run(run, .process(.emptied)))
             }
             #expect(!Self.isKnown(harness) && Self.removals(harness) == 1, "\(stage)")
             #expect(harness.effects.contains(.dropRestorationState(Self.app, .everything)))
@@ -207,7 +207,7 @@ struct InstanceTests {
         harness.request("web", Self.launch(.background, ["A=1"]))
         harness.request("web", Self.launch(.background, ["A=2"]))
         harness.request("web", .launch(.background, reason: .fetch, url: nil))
-        harness.handle(.run(harness.run("slow"), .executed))
+        harness.handle(.run(harness.run("slow"), .process(.executed)))
         #expect(harness.launches("web").map(\.environment) == [["A=2"]])
         harness.behave("web") { $0.terminating = .ignores }
         harness.terminate("web")

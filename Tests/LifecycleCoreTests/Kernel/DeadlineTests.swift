@@ -10,7 +10,7 @@ struct DeadlineTests {
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos")
         harness.terminate("photos")
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         let launch = harness.reports().filter { report in
             switch report {
             case .deadlineMet(_, .launch, _, _), .deadlineCancelled(_, .launch, _), .deadlineMissed(_, .launch, _): true
@@ -23,13 +23,13 @@ struct DeadlineTests {
         harness.launch("photos")
         harness.background("photos")
         harness.terminate("photos")
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
 
         harness.behave("photos") { $0 = .init(thaws: false) }
         harness.suspend("photos")
         harness.activate("photos")
         harness.terminate("photos")
-        harness.handle(.run(harness.run("photos"), .thawed(attempt: 1)))
+        harness.handle(.run(harness.run("photos"), .suspension(.thawed(attempt: 1))))
         #expect(!harness.reports().contains(.deadlineCancelled(id("photos"), .background)))
         #expect(!harness.reports().contains(.deadlineCancelled(id("photos"), .thaw)))
         #expect(harness.state("photos") == .notRunning)
@@ -122,7 +122,7 @@ struct DeadlineTests {
     func delayedNotice(kind: DeadlineKind) {
         let (harness, time) = count(kind)
         let notice: Notice = kind == .background ? .didEnterBackground : .willTerminate
-        let notified = Event.run(harness.run("photos"), .notified(notice, delivered: true, cpu: .zero))
+        let notified = Event.run(harness.run("photos"), .transition(.notified(notice, delivered: true, cpu: .zero)))
         // A notice may wait for the one before it.
         harness.delay(.seconds(1))
         harness.handle(notified)
@@ -136,7 +136,8 @@ struct DeadlineTests {
         harness.delay(.seconds(20))
         harness.handle(.deadlineReached)
         harness.handle(notified)
-        harness.handle(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(
+            .run(harness.run("photos"), .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         #expect(harness.killed() == [])
     }
 
@@ -149,7 +150,8 @@ struct DeadlineTests {
         let inspections = harness.effects.filter { if case .inspect = $0 { true } else { false } }
         #expect(inspections.count == 1)
         #expect(harness.killed() == [])
-        harness.handle(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(
+            .run(harness.run("photos"), .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         #expect(harness.killed() == ["photos"])
     }
 
@@ -169,7 +171,7 @@ struct DeadlineTests {
             #expect(harness.killed() == (moment == "after the kill" ? ["photos"] : []))
             let run = harness.run("photos")
             harness.exit("photos", .exited(0))
-            harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+            harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
             harness.advance(.seconds(1))
             let receipt = try harness.receipt("photos")
             #expect(receipt.namespace == .exit, "\(kind), \(moment)")
@@ -190,7 +192,7 @@ struct DeadlineTests {
         let run = harness.run("photos")
         let stages: [DeadlineKind: Stage] = [.launch: .launching, .background: .entering, .thaw: .waking]
         harness.finish("photos", stages[kind]!, run)
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         #expect(harness.killed() == [])
         #expect([.active, .background].contains(harness.state("photos")))
     }
@@ -200,10 +202,10 @@ struct DeadlineTests {
         let harness = Harness("photos")
         harness.move("photos", to: .active)
         let run = harness.run("photos")
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 77))))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 77)))))
         #expect(harness.view("photos").memory == 77)
         harness.suspend("photos")
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 88))))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 88)))))
         #expect(harness.view("photos").memory == 10 * mebibyte)
     }
 
@@ -213,7 +215,7 @@ struct DeadlineTests {
         harness.move("photos", to: .entering)
         harness.task("photos", "a")
         #expect(harness.view("photos").deadline == .init(what: .background, remaining: .seconds(5)))
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         harness.advance(.seconds(4))
         #expect(harness.view("photos").deadline == .init(what: .backgroundTime, remaining: .seconds(26)))
         harness.endTask("photos", "a")

@@ -5,7 +5,7 @@ import Testing
 @Suite("EXTEND_TIMEOUT_USEC=")
 struct ExtensionTests {
     private func extend(_ harness: Harness, by time: Duration) {
-        harness.handle(.run(harness.run("photos"), .timeoutExtended(by: time)))
+        harness.handle(.run(harness.run("photos"), .deadline(.extended(by: time))))
     }
 
     @Test("EXTEND_TIMEOUT_USEC= extends the launch deadline from the instant of the message (L25)")
@@ -87,7 +87,8 @@ struct ExtensionTests {
         harness.behave("photos") { $0.isInspected = false }
         harness.advance(.seconds(5))
         extend(harness, by: .seconds(50))
-        harness.handle(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(
+            .run(harness.run("photos"), .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         #expect(harness.killed() == ["photos"])
     }
 
@@ -116,7 +117,7 @@ struct ExtensionTests {
         // A second message moves the end of the same task.
         extend(harness, by: .seconds(10))
         #expect(harness.view("photos").tasks.count == 1)
-        harness.handle(.run(run, .backgroundEntered))
+        harness.handle(.run(run, .transition(.backgroundEntered)))
         harness.advance(.seconds(10))
         #expect(harness.reports().contains(.taskEnded(id("photos"), name: "EXTEND_TIMEOUT_USEC")))
         #expect(harness.state("photos") == .background)
@@ -137,7 +138,7 @@ struct ExtensionTests {
         harness.advance(.seconds(2))
         extend(harness, by: .seconds(1 << 40))
         #expect(harness.view("photos").tasks.map(\.remaining) == [.seconds(18)])
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         harness.advance(.seconds(18))
         #expect(harness.view("photos").tasks.isEmpty)
         #expect(harness.state("photos") == .background)
@@ -148,7 +149,7 @@ struct ExtensionTests {
         let harness = Harness("photos")
         harness.move("photos", to: .entering)
         extend(harness, by: .seconds(1000))
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         harness.advance(.seconds(30))
         #expect(try harness.receipt("photos").code == 0x2182_bad2)
     }

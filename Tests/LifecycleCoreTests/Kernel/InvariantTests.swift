@@ -19,7 +19,7 @@ struct InvariantTests {
         var core = core()
         let launch = Request.launch(state, reason: .user, url: nil)
         _ = core.handle(.requested(RequestID(1), app, launch), at: .origin)
-        for event in [RunEvent.spawned(pid: 7), .executed, .backgroundEntered] {
+        for event in [RunEvent.process(.spawned(pid: 7)), .process(.executed), .transition(.backgroundEntered)] {
             _ = core.handle(.run(RunID(1), event), at: .origin)
         }
         #expect(core.brokenInvariants.isEmpty)
@@ -59,7 +59,7 @@ struct InvariantTests {
     func interruptions() {
         var core = running(.foreground)
         core[run: 0].interruptions = 1
-        _ = core.handle(.run(RunID(1), .continued), at: .origin)
+        _ = core.handle(.run(RunID(1), .process(.continued)), at: .origin)
         #expect(core.brokenInvariants.map(\.sentence) == ["active and interrupted, or neither"])
     }
 
@@ -67,7 +67,7 @@ struct InvariantTests {
     func slots() {
         var core = running(.foreground)
         core.foregroundSlots = []
-        _ = core.handle(.run(RunID(1), .continued), at: .origin)
+        _ = core.handle(.run(RunID(1), .process(.continued)), at: .origin)
         #expect(core.brokenInvariants.map(\.sentence) == ["an app is in the foreground without a slot"])
     }
 
@@ -76,7 +76,7 @@ struct InvariantTests {
         var core = running(.background)
         _ = core[run: 0].assertions.beginTask(
             Assertion(kind: .task(name: "upload"), owner: .process(7), began: .origin), limit: 1000)
-        _ = core.handle(.run(RunID(1), .continued), at: .origin)
+        _ = core.handle(.run(RunID(1), .process(.continued)), at: .origin)
         #expect(core.brokenInvariants.map(\.sentence) == ["idle with an assertion, or awake without one"])
     }
 

@@ -79,7 +79,7 @@ struct LawTests {
         #expect(harness.isDeterministic)
         var other = harness.core
         _ = other.handle(.deadlineReached, at: harness.now)
-        _ = other.handle(.run(harness.run("mail"), .taskEnded(name: "upload")), at: harness.now)
+        _ = other.handle(.run(harness.run("mail"), .task(.ended(name: "upload"))), at: harness.now)
         #expect(other != harness.core)
     }
 

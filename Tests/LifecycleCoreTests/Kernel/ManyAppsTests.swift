@@ -15,8 +15,8 @@ struct ManyAppsTests {
             let launch = Request.launch(.background, reason: .user, url: nil)
             for effect in core.handle(.requested(RequestID(UInt64(number)), app, launch), at: .origin) {
                 guard case .spawn(_, let run, _) = effect else { continue }
-                _ = core.handle(.run(run, .spawned(pid: Int32(number + 2))), at: .origin)
-                _ = core.handle(.run(run, .executed), at: .origin)
+                _ = core.handle(.run(run, .process(.spawned(pid: Int32(number + 2)))), at: .origin)
+                _ = core.handle(.run(run, .process(.executed)), at: .origin)
             }
         }
         return core
@@ -51,8 +51,8 @@ struct ManyAppsTests {
         #expect(all == runs)
         #expect(!core.isFinished)
         for run in runs {
-            _ = core.handle(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)), at: now)
-            _ = core.handle(.run(run, .emptied), at: now)
+            _ = core.handle(.run(run, .process(.exited(.exited(0), cpu: .zero, memory: 0))), at: now)
+            _ = core.handle(.run(run, .process(.emptied)), at: now)
         }
         #expect(core.isFinished)
         #expect(core.nextDeadline == nil)
@@ -82,11 +82,11 @@ struct ManyAppsTests {
         _ = core.handle(.registered(app, policy, launches: 0), at: .origin)
         _ = core.handle(.started, at: .origin)
         let run = try #require(core.run(of: app))
-        _ = core.handle(.run(run, .spawned(pid: 9999)), at: .origin)
-        _ = core.handle(.run(run, .executed), at: .origin)
+        _ = core.handle(.run(run, .process(.spawned(pid: 9999))), at: .origin)
+        _ = core.handle(.run(run, .process(.executed)), at: .origin)
         // It ends early, so its relaunch waits.
-        _ = core.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)), at: .origin)
-        _ = core.handle(.run(run, .emptied), at: .origin)
+        _ = core.handle(.run(run, .process(.exited(.exited(1), cpu: .zero, memory: 0))), at: .origin)
+        _ = core.handle(.run(run, .process(.emptied)), at: .origin)
         let relaunch = try #require(core.nextDeadline)
         _ = core.handle(.shutdownRequested(immediately: false), at: relaunch)
         let effects = core.handle(.deadlineReached, at: relaunch)

@@ -107,16 +107,17 @@ struct RandomEventTests {
         harness.release()
         for run in harness.kernel.processes.keys.sorted() where harness.kernel.processes[run]!.isAlive {
             guard harness.core.app(of: run) != nil else { continue }
-            harness.handle(.run(run, .ready))
-            harness.handle(.run(run, .continued))
+            harness.handle(.run(run, .transition(.ready)))
+            harness.handle(.run(run, .process(.continued)))
             // A freeze that did not happen while the app behaved badly.
-            harness.handle(.run(run, .frozen(attempt: harness.kernel.processes[run]!.attempt, memory: mebibyte)))
+            harness.handle(
+                .run(run, .suspension(.frozen(attempt: harness.kernel.processes[run]!.attempt, memory: mebibyte))))
             // With an infinite budget a task can stay open for ever.
-            harness.handle(.run(run, .inhibitorChanged(nil)))
-            harness.handle(.run(run, .modesShown([])))
-            for mode in [BackgroundModes.audio, .processing] { harness.handle(.run(run, .modeEnded(mode))) }
+            harness.handle(.run(run, .mode(.inhibitorChanged(nil))))
+            harness.handle(.run(run, .mode(.shown([]))))
+            for mode in [BackgroundModes.audio, .processing] { harness.handle(.run(run, .mode(.ended(mode)))) }
             for task in harness.core.app(of: run).map({ harness.view($0.name).tasks }) ?? [] {
-                harness.handle(.run(run, .taskEnded(name: task.name)))
+                harness.handle(.run(run, .task(.ended(name: task.name))))
             }
         }
         harness.advance(.seconds(900))
@@ -169,33 +170,38 @@ struct RandomEventTests {
     private static func randomAppEvent(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
         guard let run = harness.core.run(of: id(app)) else { return }
         let events: [Event] = [
-            .run(run, .ready), .run(run, .ready), .run(run, .backgroundEntered), .run(run, .stopped),
-            .run(run, .continued),
-            .run(run, .taskBegan(name: "a", owner: 1)), .run(run, .taskBegan(name: "b", owner: 1)),
-            .run(run, .taskEnded(name: "a")),
-            .run(run, .taskProgressed(name: random.pick(["a", "b"]), random.pick(progress))),
-            .run(run, .taskProgressed(name: "a", random.pick(progress))),
-            .run(run, .taskEnded(name: "b")), .run(run, .timeoutExtended(by: .seconds(8))),
-            .run(run, .wakeCompleted(.newData)),
-            .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),
-            .run(run, .heartbeatTimeChanged(to: random.pick([.zero, .seconds(20)]))),
-            .run(run, .modeBegan(random.pick([.audio, .processing, .push]))), .run(run, .modeEnded(.audio)),
-            .run(run, .modeEnded(.processing)), .run(run, .inhibitorChanged(random.pick([nil, nil, "idle, by a: b"]))),
-            .run(run, .modesShown(random.pick([[], [.audio], [.audio, .call]]))),
-            .run(run, .modesUnused(random.pick([[], [.audio], [.processing]]))),
-            .run(run, .attached([.openURL, .willSuspend, .didResume, .scenes])),
+            .run(run, .transition(.ready)), .run(run, .transition(.ready)), .run(run, .transition(.backgroundEntered)),
+            .run(run, .process(.stopped)),
+            .run(run, .process(.continued)),
+            .run(run, .task(.began(name: "a", owner: 1))), .run(run, .task(.began(name: "b", owner: 1))),
+            .run(run, .task(.ended(name: "a"))),
+            .run(run, .task(.progressed(name: random.pick(["a", "b"]), random.pick(progress)))),
+            .run(run, .task(.progressed(name: "a", random.pick(progress)))),
+            .run(run, .task(.ended(name: "b"))), .run(run, .deadline(.extended(by: .seconds(8)))),
+            .run(run, .wake(.completed(.newData))),
+            .run(run, .watchdog(.heartbeat)), .run(run, .watchdog(.triggered)), .run(run, .transition(.stopping)),
+            .run(run, .watchdog(.timeChanged(to: random.pick([.zero, .seconds(20)])))),
+            .run(run, .mode(.began(random.pick([.audio, .processing, .push])))), .run(run, .mode(.ended(.audio))),
+            .run(run, .mode(.ended(.processing))),
+            .run(run, .mode(.inhibitorChanged(random.pick([nil, nil, "idle, by a: b"])))),
+            .run(run, .mode(.shown(random.pick([[], [.audio], [.audio, .call]])))),
+            .run(run, .mode(.unused(random.pick([[], [.audio], [.processing]])))),
+            .run(run, .connection(.attached([.openURL, .willSuspend, .didResume, .scenes]))),
             .run(run, .scene(.began(random.pick(scenes), random.pick([.window, .window, .panel])))),
             .run(run, .scene(.ended(random.pick(scenes)))),
-            .run(run, .attached([.didEnterBackground, .takeSnapshot])), .run(run, .snapshotTaken),
-            .run(run, .attached([.didEnterBackground, .scenes, .takeSceneSnapshot, .didDiscardScenes])),
-            .run(run, .attached([.didEnterBackground, .withdraw, .didResume])), .run(run, .withdrawn),
-            .run(run, .sceneSnapshotTaken(random.pick(scenes))),
-            .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
-            .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),
-            .run(run, .mainProcessChanged(pid: 5)),
+            .run(run, .connection(.attached([.didEnterBackground, .takeSnapshot]))),
+            .run(run, .connection(.snapshotTaken)),
+            .run(run, .connection(.attached([.didEnterBackground, .scenes, .takeSceneSnapshot, .didDiscardScenes]))),
+            .run(run, .connection(.attached([.didEnterBackground, .withdraw, .didResume]))),
+            .run(run, .connection(.withdrawn)),
+            .run(run, .scene(.snapshotTaken(random.pick(scenes)))),
+            .run(run, .connection(.attached([.didEnterBackground, .openURL]))), .run(run, .connection(.attached([]))),
+            .run(run, .transition(.terminationAnswered)), .run(run, .traffic(.idleHinted(true))),
+            .run(run, .traffic(.idleHinted(false))),
+            .run(run, .process(.mainProcessChanged(pid: 5))),
             .run(run, .hookEnded(number: random.pick([1, 2, 3]), random.pick([.ended(.exited(0)), .refusal]))),
-            .run(run, .frozen(attempt: 1, memory: mebibyte)), .run(run, .thawed(attempt: 1)),
-            .run(run, .inspected(Inspection(traced: random.isOne(in: 2), cpu: .zero, memory: mebibyte))),
+            .run(run, .suspension(.frozen(attempt: 1, memory: mebibyte))), .run(run, .suspension(.thawed(attempt: 1))),
+            .run(run, .deadline(.inspected(Inspection(traced: random.isOne(in: 2), cpu: .zero, memory: mebibyte)))),
         ]
         harness.handle(random.pick(events))
     }
@@ -221,7 +227,9 @@ struct RandomEventTests {
         if harness.pending.contains(where: { $0.run == run && $0.isBirth }) { return }
         harness.kernel.processes[run]?.isAlive = false
         let status = random.pick([ExitStatus.exited(0), .exited(1), .signaled(11, coreDumped: true)])
-        let ends: [Event] = [.run(run, .exited(status, cpu: .zero, memory: 0)), .run(run, .emptied)]
+        let ends: [Event] = [
+            .run(run, .process(.exited(status, cpu: .zero, memory: 0))), .run(run, .process(.emptied)),
+        ]
         for event in random.isOne(in: 3) ? ends.reversed() : ends { harness.handle(event) }
     }
 
@@ -277,7 +285,7 @@ struct RandomEventTests {
 extension Event {
     var isBirth: Bool {
         switch self {
-        case .run(_, .spawned), .run(_, .spawnFailed): true
+        case .run(_, .process(.spawned)), .run(_, .process(.spawnFailed)): true
         default: false
         }
     }
@@ -285,7 +293,7 @@ extension Event {
     /// `exited` and `emptied` can come in either order.
     var isEnd: Bool {
         switch self {
-        case .run(_, .exited), .run(_, .emptied): true
+        case .run(_, .process(.exited)), .run(_, .process(.emptied)): true
         default: false
         }
     }

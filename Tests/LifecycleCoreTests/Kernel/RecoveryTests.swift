@@ -11,7 +11,7 @@ struct RecoveryTests {
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos")
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: false)))
+        harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: false))))
         harness.advance(.seconds(6))
         #expect(harness.state("photos") == .active)
         #expect(harness.receipts.isEmpty)
@@ -24,7 +24,7 @@ struct RecoveryTests {
         harness.launch("photos")
         harness.advance(.seconds(3))
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: true))))
         harness.advance(.milliseconds(2100))
         #expect(harness.receipts.map(\.code) == [Receipt.Code.missedDeadline])
     }
@@ -39,7 +39,7 @@ struct RecoveryTests {
             // The daemon died before it sent the notice.
             harness.delay(.seconds(20))
             harness.handle(.recovered)
-            harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true, noticesDelayed: late)))
+            harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: true, noticesDelayed: late))))
             harness.advance(.milliseconds(4900))
             #expect(harness.receipts.count == (late ? 0 : 1))
             harness.advance(.milliseconds(200))
@@ -56,13 +56,15 @@ struct RecoveryTests {
         }
         harness.delay(.seconds(60))
         harness.handle(.recovered)
-        for app in ["photos", "mail"] { harness.handle(.run(harness.run(app), .reattached(messagesKept: true))) }
+        for app in ["photos", "mail"] {
+            harness.handle(.run(harness.run(app), .process(.reattached(messagesKept: true))))
+        }
         #expect(harness.receipts.isEmpty)
         harness.advance(.zero)
         let notices = harness.effects.count { if case .notify(_, .tasksExpiring) = $0 { true } else { false } }
         #expect(notices == 2)
         harness.advance(.milliseconds(4900))
-        harness.handle(.run(harness.run("photos"), .taskEnded(name: "upload")))
+        harness.handle(.run(harness.run("photos"), .task(.ended(name: "upload"))))
         harness.advance(.milliseconds(200))
         #expect(harness.receipts.map(\.app.name) == ["mail"])
         #expect(harness.receipts.map(\.code) == [Receipt.Code.leakedTask])
@@ -76,7 +78,9 @@ struct RecoveryTests {
             harness.task(app, "before")
         }
         harness.handle(.recovered)
-        for app in ["photos", "mail"] { harness.handle(.run(harness.run(app), .reattached(messagesKept: false))) }
+        for app in ["photos", "mail"] {
+            harness.handle(.run(harness.run(app), .process(.reattached(messagesKept: false))))
+        }
         harness.task("mail", "after")
         harness.advance(.seconds(35))
         #expect(harness.state("photos") == .suspended)
@@ -98,13 +102,13 @@ struct RecoveryTests {
         harness.dropPending()
         harness.isSlow = false
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: true))))
         #expect(harness.state("web") == .background)
         harness.advance(harness.policies[id("web")]!.idleTime)
         #expect(harness.state("web") == .suspended)
         // It was looked at.
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: true))))
         #expect(harness.state("web") == .suspended)
     }
 
@@ -120,7 +124,7 @@ struct RecoveryTests {
         // The app ends the task while there is no daemon.
         harness.handle(.recovered)
         for app in ["photos", "mail"] {
-            harness.handle(.run(harness.run(app), .reattached(messagesKept: false)))
+            harness.handle(.run(harness.run(app), .process(.reattached(messagesKept: false))))
             harness.task(app, "sync")
             harness.endTask(app, "sync")
         }
@@ -138,12 +142,12 @@ struct RecoveryTests {
         harness.launch("photos", .background)
         harness.task("photos", "upload")
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: false)))
+        harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: false))))
         harness.register("photos") { $0.backgroundTime = nil }
         // The wake renews the background time, which is unlimited now.
         harness.advance(.seconds(1))
         harness.launch("photos", .background, .timer)
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.noData))))
         harness.advance(.seconds(29))
         #expect(harness.state("photos") == .background)
         harness.advance(.seconds(3))
@@ -182,7 +186,7 @@ struct RecoveryTests {
         let mark = harness.mark
         harness.handle(.recovered)
         harness.handle(
-            .run(harness.run("photos"), .reattached(messagesKept: kind != .watchdog, noticesDelayed: true)))
+            .run(harness.run("photos"), .process(.reattached(messagesKept: kind != .watchdog, noticesDelayed: true))))
         let causes = harness.reports(since: mark).compactMap { report in
             if case .deadlineDeferred(id("photos"), kind, let cause, _) = report { cause } else { nil }
         }
@@ -199,7 +203,7 @@ struct RecoveryTests {
         harness.dropPending()
         harness.isSlow = false
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: true))))
         #expect(harness.state("photos") == .suspended)
     }
 
@@ -212,7 +216,7 @@ struct RecoveryTests {
         harness.handle(.shutdownRequested(immediately: false))
         harness.handle(.recovered)
         #expect(!harness.core.isShuttingDown)
-        harness.handle(.run(harness.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("photos"), .process(.exited(.unknown, cpu: .zero, memory: 0))))
         #expect(harness.answers[request] == nil)
         #expect(harness.core.saved.bytes.count < 400)
         #expect(harness.receipts.last?.explanation.contains("unknown status") == true)
@@ -225,7 +229,7 @@ struct RecoveryTests {
         harness.isSlow = true
         harness.request("photos", .remove)
         harness.dropPending()
-        harness.handle(.run(harness.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("photos"), .process(.exited(.unknown, cpu: .zero, memory: 0))))
         #expect(harness.receipts.last?.code == Receipt.Code.removedByUser)
     }
 
@@ -235,10 +239,10 @@ struct RecoveryTests {
             let harness = Harness()
             harness.register("photos") { $0.suspendDelay = .milliseconds(200) }
             harness.launch("photos")
-            harness.handle(.run(harness.run("photos"), .attached(kinds)))
+            harness.handle(.run(harness.run("photos"), .connection(.attached(kinds))))
             harness.background("photos")
             harness.handle(.recovered)
-            harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true)))
+            harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: true))))
             harness.advance(suspended - .milliseconds(10))
             #expect(harness.state("photos") == .background)
             harness.advance(.milliseconds(20))

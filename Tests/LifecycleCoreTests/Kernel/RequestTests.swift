@@ -45,8 +45,8 @@ struct RequestTests {
         #expect(!harness.isAnswered(launch))
         harness.behave("photos") { $0.entering = .answers }
         let answers: [String: Event] = [
-            "launching": .run(run, .ready), "entering": .run(run, .backgroundEntered),
-            "waking": .run(run, .thawed(attempt: 1)),
+            "launching": .run(run, .transition(.ready)), "entering": .run(run, .transition(.backgroundEntered)),
+            "waking": .run(run, .suspension(.thawed(attempt: 1))),
         ]
         harness.handle(answers[phase]!)
         #expect(harness.answers[launch] == .done(.background))
@@ -86,7 +86,7 @@ struct RequestTests {
         let before = (0..<200).map { _ in harness.request("photos", waiting) }
         let number = harness.request("photos", end)
         #expect(before.allSatisfy { harness.answers[$0] != nil || waiting == .terminate })
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         #expect(harness.state("photos") == .notRunning)
         switch harness.answers[number] {
         // Beyond the limit the answer does not wait for the end.
@@ -117,7 +117,7 @@ struct RequestTests {
         harness.move("photos", to: .entering)
         let asked = (0..<3).map { _ in harness.activate("photos") }
         let mark = harness.mark
-        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         let answered = harness.effects(since: mark).compactMap {
             if case .answer(let request, _) = $0 { request } else { nil }
         }

@@ -77,7 +77,7 @@ struct StarvationTests {
         let harness = begin(.launch)
         harness.behave("photos") { $0.waited = .seconds(4) }
         harness.advance(.seconds(8))
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.state("photos") == .active)
     }
 
@@ -106,7 +106,7 @@ struct StarvationTests {
         let harness = begin(.launch)
         harness.behave("photos") { $0.waited = .seconds(3) }
         harness.advance(.seconds(5))
-        harness.handle(.run(harness.run("photos"), .timeoutExtended(by: .seconds(100))))
+        harness.handle(.run(harness.run("photos"), .deadline(.extended(by: .seconds(100)))))
         // ExtendedDeadlineMaxSec=60s, and 3s.
         #expect(harness.view("photos").deadline?.remaining == .seconds(58))
     }

@@ -175,15 +175,15 @@ final class Harness {
     // MARK: Apps
 
     func task(_ name: String, _ task: String, owner: Int32 = 7) {
-        handle(.run(run(name), .taskBegan(name: task, owner: owner)))
+        handle(.run(run(name), .task(.began(name: task, owner: owner))))
     }
 
-    func endTask(_ name: String, _ task: String) { handle(.run(run(name), .taskEnded(name: task))) }
+    func endTask(_ name: String, _ task: String) { handle(.run(run(name), .task(.ended(name: task)))) }
 
     func exit(_ name: String, _ status: ExitStatus = .exited(0)) {
         let run = run(name)
-        handle(.run(run, .exited(status, cpu: .milliseconds(250), memory: 0)))
-        handle(.run(run, .emptied))
+        handle(.run(run, .process(.exited(status, cpu: .milliseconds(250), memory: 0))))
+        handle(.run(run, .process(.emptied)))
     }
 
     /// A client connects to a socket that the daemon holds for an app, and waits.

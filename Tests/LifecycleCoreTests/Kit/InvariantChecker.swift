@@ -50,7 +50,7 @@ struct InvariantChecker {
         _ event: Event, _ effects: [Effect], _ core: LifecycleCore, _ manager: ManagerPolicy, at now: Instant
     ) {
         lastEvent = event
-        if case .run(let run, .reclaimed) = event, run == reclaiming { reclaiming = nil }
+        if case .run(let run, .memory(.reclaimed)) = event, run == reclaiming { reclaiming = nil }
         if case .requestAbandoned(let request) = event { answered.insert(request) }
         if case .recovered = event {
             answered.formUnion(requested)
@@ -70,8 +70,9 @@ struct InvariantChecker {
             seats[app] = policy.seat
             if policy.holdsSockets { holders.insert(app) } else { holders.remove(app) }
         }
-        if case .run(let run, .inputArrived) = event { runs[run]?.hasInput = true }
-        if case .run(let run, .freezeLost(let attempt)) = event, let known = runs[run], states[known.app] == .suspended,
+        if case .run(let run, .traffic(.inputArrived)) = event { runs[run]?.hasInput = true }
+        if case .run(let run, .suspension(.freezeLost(let attempt))) = event, let known = runs[run],
+            states[known.app] == .suspended,
             known.attempt == attempt
         {
             runs[run]?.isFreezing = false
@@ -89,7 +90,7 @@ struct InvariantChecker {
 
     /// Whether a recovered core repeats an effect whose outcome may be lost.
     private func isRepeated(_ effect: Effect, _ event: Event) -> Bool {
-        guard case .run(_, .reattached) = event else { return false }
+        guard case .run(_, .process(.reattached)) = event else { return false }
         switch effect {
         case .freeze(let run, let attempt): return runs[run]?.isFreezing == true && runs[run]?.attempt == attempt
         case .thaw(let run, let attempt): return runs[run]?.isFreezing == false && runs[run]?.attempt == attempt

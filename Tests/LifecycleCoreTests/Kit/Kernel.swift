@@ -123,14 +123,14 @@ struct Kernel {
             guard behaviour(of: run).thaws else { return [] }
             processes[run]?.isFrozen = false
             if let app = app(of: run), behaviour(of: run).accepts { clients[app] = nil }
-            return [.run(run, .thawed(attempt: attempt))]
-        case .continueStopped(let run): return [.run(run, .continued)]
+            return [.run(run, .suspension(.thawed(attempt: attempt)))]
+        case .continueStopped(let run): return [.run(run, .process(.continued))]
         case .inspect(let run):
             let behaviour = behaviour(of: run)
             guard behaviour.isInspected else { return [] }
             var inspection = inspection(behaviour)
             if processes[run]?.isAlive == false { inspection.remaining = behaviour.remaining }
-            return [.run(run, .inspected(inspection))]
+            return [.run(run, .deadline(.inspected(inspection)))]
         case .measureActivity(let run, let listeners):
             guard measuresActivity else { return [] }
             let behaviour = behaviour(of: run)
@@ -139,18 +139,17 @@ struct Kernel {
                 activity.listens = behaviour.listens
                 activity.hiddenSockets = behaviour.hiddenSockets
             }
-            return [.run(run, .activityMeasured(activity))]
+            return [.run(run, .deadline(.activityMeasured(activity)))]
         case .watchInput(let run, let attempt, _):
-            return behaviour(of: run).watch.map { [.run(run, .inputWatched(attempt: attempt, $0))] } ?? []
+            return behaviour(of: run).watch.map { [.run(run, .traffic(.inputWatched(attempt: attempt, $0)))] } ?? []
         case .measureWork(let run, let kind):
-            return behaviour(of: run).work.map { [.run(run, .workMeasured(measured($0, kind)))] } ?? []
+            return behaviour(of: run).work.map { [.run(run, .traffic(.workMeasured(measured($0, kind))))] } ?? []
         case .measureProcessor(let run):
-            return behaviour(of: run).processor.map {
-                [.run(run, .processorMeasured(used: $0.used, waited: $0.waited))]
-            }
-                ?? []
+            guard let use = behaviour(of: run).processor else { return [] }
+            return [.run(run, .processor(.measured(used: use.used, waited: use.waited)))]
         case .reclaim(let run, let attempt, _):
-            return behaviour(of: run).reclaimed.map { [.run(run, .reclaimed(attempt: attempt, bytes: $0))] } ?? []
+            guard let bytes = behaviour(of: run).reclaimed else { return [] }
+            return [.run(run, .memory(.reclaimed(attempt: attempt, bytes: bytes)))]
         case .runHook(let run, _, let number):
             return behaviour(of: run).hook.map { [.run(run, .hookEnded(number: number, $0))] } ?? []
         case .kill(let run):
@@ -159,7 +158,8 @@ struct Kernel {
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
         case .measureSize(let run):
             let behaviour = behaviour(of: run)
-            return behaviour.exact.map { [.run(run, .sizeMeasured(bytes: $0, estimate: behaviour.memory))] } ?? []
+            guard let bytes = behaviour.exact else { return [] }
+            return [.run(run, .memory(.sizeMeasured(bytes: bytes, estimate: behaviour.memory)))]
         case .watchSockets(let app):
             guard let input = clients[app] else {
                 watchedSockets.insert(app)
@@ -204,29 +204,31 @@ struct Kernel {
         processes[run] = Process(app: app)
         order.append(run)
         lastPID += 1
-        let spawned = Event.run(run, .spawned(pid: lastPID))
+        let spawned = Event.run(run, .process(.spawned(pid: lastPID)))
         switch behaviours[app]?.launching ?? .becomesReady {
         case .becomesReady:
             if behaviours[app]?.accepts ?? true { clients[app] = nil }
-            return [spawned, .run(run, .executed)] + (readiness == .notified ? [.run(run, .ready)] : [])
-        case .executes: return [spawned, .run(run, .executed)]
+            return [spawned, .run(run, .process(.executed))]
+                + (readiness == .notified ? [.run(run, .transition(.ready))] : [])
+        case .executes: return [spawned, .run(run, .process(.executed))]
         case .spawns: return [spawned]
         case .fails(let problem):
             processes[run]?.isAlive = false
-            return [.run(run, .spawnFailed(problem))]
+            return [.run(run, .process(.spawnFailed(problem)))]
         case .hangs: return []
         }
     }
 
     private mutating func notify(_ run: RunID, _ notice: Notice) -> [Event] {
         let behaviour = behaviour(of: run)
-        let notified = Event.run(run, .notified(notice, delivered: true, cpu: behaviour.cpu))
+        let notified = Event.run(run, .transition(.notified(notice, delivered: true, cpu: behaviour.cpu)))
         switch notice {
         case .didEnterBackground:
             switch behaviour.entering {
-            case .answers: return [notified, .run(run, .backgroundEntered)]
-            case .stops: return [notified, .run(run, .stopped)]
-            case .cannotBeNotified: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
+            case .answers: return [notified, .run(run, .transition(.backgroundEntered))]
+            case .stops: return [notified, .run(run, .process(.stopped))]
+            case .cannotBeNotified:
+                return [.run(run, .transition(.notified(notice, delivered: false, cpu: behaviour.cpu)))]
             case .isSilent: return [notified]
             case .hangs: return []
             }
@@ -235,7 +237,8 @@ struct Kernel {
             case .exits(let status): return [notified] + end(run, .exited(status))
             case .diesOfSignal: return [notified] + end(run, .signaled(15, coreDumped: false))
             case .ignores: return [notified]
-            case .cannotBeNotified: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
+            case .cannotBeNotified:
+                return [.run(run, .transition(.notified(notice, delivered: false, cpu: behaviour.cpu)))]
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
             .withdraw, .willSuspend, .didResume, .scene, .sceneClosed, .didDiscardScenes, .takeSnapshot,
@@ -248,9 +251,11 @@ struct Kernel {
         let behaviour = behaviour(of: run)
         guard behaviour.freezes else { return [] }
         processes[run]?.isFrozen = true
-        let found = behaviour.locks.map { [Event.run(run, .locksFound(attempt: attempt, $0))] } ?? []
+        let found = behaviour.locks.map { [Event.run(run, .suspension(.locksFound(attempt: attempt, $0)))] } ?? []
         return found + [
-            .run(run, .frozen(attempt: attempt, memory: behaviour.memory, uncertainty: behaviour.uncertainty))
+            .run(
+                run,
+                .suspension(.frozen(attempt: attempt, memory: behaviour.memory, uncertainty: behaviour.uncertainty)))
         ]
     }
 
@@ -259,8 +264,9 @@ struct Kernel {
         processes[run]?.isAlive = false
         let behaviour = behaviour(of: run)
         let remaining = status == .signaled(9, coreDumped: false) ? nil : behaviour.remaining
-        let exited = RunEvent.exited(
-            status, cpu: behaviour.cpu, memory: behaviour.memory, remaining: remaining)
+        let exited = RunEvent.process(
+            .exited(
+                status, cpu: behaviour.cpu, memory: behaviour.memory, remaining: remaining))
         if remaining != nil, !behaviour.childrenEnd { return [.run(run, exited)] }
         return [.run(run, exited)] + endChildren(of: run)
     }
@@ -268,7 +274,7 @@ struct Kernel {
     private mutating func endChildren(of run: RunID) -> [Event] {
         guard processes[run]?.isEmpty == false else { return [] }
         processes[run]?.isEmpty = true
-        return [.run(run, .emptied)]
+        return [.run(run, .process(.emptied))]
     }
 
     /// The current memory of the machine.

@@ -55,14 +55,14 @@ extension Harness {
         guard let run else { return }
         switch stage {
         case .notRunning, .launching:
-            handle(.run(run, .executed))
-            handle(.run(run, .ready))
-        case .entering: handle(.run(run, .backgroundEntered))
-        case .suspending: handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
-        case .waking: handle(.run(run, .thawed(attempt: 1)))
+            handle(.run(run, .process(.executed)))
+            handle(.run(run, .transition(.ready)))
+        case .entering: handle(.run(run, .transition(.backgroundEntered)))
+        case .suspending: handle(.run(run, .suspension(.frozen(attempt: 1, memory: mebibyte))))
+        case .waking: handle(.run(run, .suspension(.thawed(attempt: 1))))
         case .terminating, .ending:
-            handle(.run(run, .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
-            handle(.run(run, .emptied))
+            handle(.run(run, .process(.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0))))
+            handle(.run(run, .process(.emptied)))
         case .active, .inactive, .running, .suspended: break
         }
     }

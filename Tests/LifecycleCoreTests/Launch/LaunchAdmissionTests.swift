@@ -40,7 +40,7 @@ struct LaunchAdmissionTests {
     }
 
     private func becomeReady(_ harness: Harness, _ app: String) {
-        harness.handle(.run(harness.run(app), .ready))
+        harness.handle(.run(harness.run(app), .transition(.ready)))
         #expect(harness.state(app) == .background)
     }
 
@@ -155,7 +155,7 @@ struct LaunchAdmissionTests {
             #expect(launching(harness) == ["chat"])
             harness.advance(.milliseconds(100))
             activity.isRunnable = isRunnable
-            harness.handle(.run(harness.run("chat"), .activityMeasured(activity)))
+            harness.handle(.run(harness.run("chat"), .deadline(.activityMeasured(activity))))
         }
         #expect(launching(harness) == ["chat", "mail"])
     }
@@ -167,7 +167,7 @@ struct LaunchAdmissionTests {
         harness.handle(.started)
         harness.advance(.seconds(1))
         #expect(launching(harness) == ["chat", "mail"])
-        for app in ["chat", "mail"] { harness.handle(.run(harness.run(app), .executed)) }
+        for app in ["chat", "mail"] { harness.handle(.run(harness.run(app), .process(.executed))) }
         compute(harness, ["chat", "mail"], for: .seconds(1))
         #expect(launching(harness) == ["chat", "mail"])
     }
@@ -179,7 +179,7 @@ struct LaunchAdmissionTests {
         let run = harness.run("chat")
         harness.kernel.measuresActivity = false
         func answer(_ used: Duration) {
-            harness.handle(.run(run, .activityMeasured(RunActivity(cpu: used, waited: .zero))))
+            harness.handle(.run(run, .deadline(.activityMeasured(RunActivity(cpu: used, waited: .zero)))))
         }
         // Asked for after 25ms, in which the program computed.
         harness.advance(.milliseconds(100))
@@ -293,7 +293,7 @@ struct LaunchAdmissionTests {
         let activation = harness.activate("music")
         #expect(launching(harness) == ["chat", "music"])
         #expect(harness.answers[launch] == .superseded(by: .active))
-        harness.handle(.run(harness.run("music"), .ready))
+        harness.handle(.run(harness.run("music"), .transition(.ready)))
         #expect(harness.answers[activation] == .done(.active))
         #expect(harness.answers[push] == .done(.active))
         #expect(harness.delivered("music").map(\.payload) == ["hello"])
@@ -331,8 +331,8 @@ struct LaunchAdmissionTests {
         var core = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
         #expect(core.difference(from: harness.core) == nil)
         _ = core.handle(.recovered, at: harness.now)
-        _ = core.handle(.run(harness.run("chat"), .reattached(messagesKept: true)), at: harness.now)
-        let effects = core.handle(.run(harness.run("chat"), .ready), at: harness.now)
+        _ = core.handle(.run(harness.run("chat"), .process(.reattached(messagesKept: true))), at: harness.now)
+        let effects = core.handle(.run(harness.run("chat"), .transition(.ready)), at: harness.now)
         #expect(effects.contains { if case .spawn(id("music"), _, _) = $0 { true } else { false } })
     }
 

@@ -41,14 +41,14 @@ struct LaunchTests {
     func readyOnce() {
         let harness = launching()
         let run = harness.run("photos")
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         let mark = harness.mark
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         harness.background("photos")
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         harness.advance(.seconds(1))
         harness.activate("photos")
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         #expect(harness.launches("photos").count == 1)
         #expect(!harness.changes("photos", since: mark).contains { $0.hasSuffix("ready") })
     }
@@ -59,12 +59,12 @@ struct LaunchTests {
         harness.behave("simple") { $0.launching = .spawns }
         harness.launch("simple")
         #expect(harness.state("simple") == .launching)
-        harness.handle(.run(harness.run("simple"), .executed))
+        harness.handle(.run(harness.run("simple"), .process(.executed)))
         #expect(harness.state("simple") == .active)
 
         let other = launching()
         #expect(other.state("photos") == .launching)
-        other.handle(.run(other.run("photos"), .ready))
+        other.handle(.run(other.run("photos"), .transition(.ready)))
         #expect(other.state("photos") == .active)
     }
 
@@ -74,12 +74,12 @@ struct LaunchTests {
         harness.behave("photos") { $0.launching = .spawns }
         harness.launch("photos")
         harness.register("photos") { $0.readiness = .notified }
-        harness.handle(.run(harness.run("photos"), .executed))
+        harness.handle(.run(harness.run("photos"), .process(.executed)))
         #expect(harness.state("photos") == .active)
 
         let other = launching()
         other.register("photos") { $0.readiness = .executed }
-        other.handle(.run(other.run("photos"), .executed))
+        other.handle(.run(other.run("photos"), .process(.executed)))
         #expect(other.state("photos") == .launching)
     }
 
@@ -144,7 +144,8 @@ struct LaunchTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .spawns }
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))))
+        harness.handle(
+            .run(harness.run("photos"), .process(.spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203)))))
         #expect(harness.view("photos").launches == 0)
         harness.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
         harness.launch("photos")
@@ -194,7 +195,7 @@ struct LaunchTests {
         harness.behave("photos") { $0.launching = .hangs }
         harness.launch("photos")
         harness.advance(.seconds(4))
-        harness.handle(.run(harness.run("photos"), .spawned(pid: 5)))
+        harness.handle(.run(harness.run("photos"), .process(.spawned(pid: 5))))
         harness.advance(.seconds(1))
         #expect(harness.killed() == ["photos"])
     }
@@ -209,8 +210,10 @@ struct LaunchTests {
         if how == 0 { harness.advance(.milliseconds(4999)) }
         if how == 1 { harness.delay(.seconds(5)) }
         if how == 2 { harness.advance(.seconds(5)) }
-        harness.handle(.run(run, .ready))
-        if how == 2 { harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
+        harness.handle(.run(run, .transition(.ready)))
+        if how == 2 {
+            harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
+        }
         harness.advance(.zero)
         #expect(harness.state("photos") == .active)
         #expect(harness.killed() == [])
@@ -223,7 +226,7 @@ struct LaunchTests {
         harness.behave("photos") { $0.dies = false }
         harness.advance(.seconds(5))
         let run = harness.run("photos")
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         #expect(harness.state("photos") == .terminating)
         #expect(harness.notices("photos") == [])
     }
@@ -252,7 +255,7 @@ struct LaunchTests {
         let launch = harness.launch("photos", .background)
         let activate = harness.activate("photos")
         #expect(harness.answers[launch] == .superseded(by: .active))
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.notices("photos") == [.didBecomeActive(.launch)])
         #expect(harness.answers[activate] == .done(.active))
     }
@@ -268,7 +271,7 @@ struct LaunchTests {
         #expect(harness.answers[terminate] == .superseded(by: .active))
         #expect(harness.answers[activate] == .superseded(by: .background))
         #expect(harness.answers[last] == nil)
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.answers[last] == .done(.background))
         #expect(harness.notices("photos") == [.didEnterBackground])
     }
@@ -285,7 +288,7 @@ struct LaunchTests {
 
         let other = launching()
         other.terminate("photos")
-        other.handle(.run(other.run("photos"), .ready))
+        other.handle(.run(other.run("photos"), .transition(.ready)))
         #expect(other.notices("photos") == [.willTerminate])
         #expect(try other.receipt("photos").explanation == "Terminated on request: exited with status 0.")
     }

@@ -25,8 +25,8 @@ struct RelaunchTests {
         case "emptied before exited":
             launch()
             harness.terminate("photos")
-            harness.handle(.run(harness.run("photos"), .emptied))
-            harness.handle(.run(harness.run("photos"), .exited(.exited(0), cpu: .zero, memory: 0)))
+            harness.handle(.run(harness.run("photos"), .process(.emptied)))
+            harness.handle(.run(harness.run("photos"), .process(.exited(.exited(0), cpu: .zero, memory: 0))))
         case "crash while launching", "missed launch deadline":
             harness.behave("photos") {
                 $0.launching = .executes; $0.dies = true
@@ -49,12 +49,12 @@ struct RelaunchTests {
         case "exited, with processes left":
             launch()
             let run = harness.run("photos")
-            harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+            harness.handle(.run(run, .process(.exited(.exited(1), cpu: .zero, memory: 0))))
             harness.terminate("photos")
-            harness.handle(.run(run, .emptied))
+            harness.handle(.run(run, .process(.emptied)))
         case "STOPPING=1":
             launch()
-            harness.handle(.run(harness.run("photos"), .stopping))
+            harness.handle(.run(harness.run("photos"), .transition(.stopping)))
             harness.terminate("photos")
             harness.exit("photos")
         default:
@@ -144,7 +144,7 @@ struct RelaunchTests {
             $0.dies = false; $0.entering = .isSilent; $0.terminating = .ignores
         }
         harness.launch("photos")
-        harness.handle(.run(harness.run("photos"), .stopping))
+        harness.handle(.run(harness.run("photos"), .transition(.stopping)))
         let wake = harness.launch("photos", .foreground, .push)
         harness.exit("photos")
         #expect(harness.answers[wake] == .refused(.launchPostponed(by: .seconds(10))))
@@ -276,8 +276,8 @@ struct RelaunchTests {
             harness.advance(.seconds(5))
             timer = harness.launch("photos", .foreground, .timer)
             harness.handle(
-                .run(harness.run("photos"), .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
-            harness.handle(.run(harness.run("photos"), .emptied))
+                .run(harness.run("photos"), .process(.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0))))
+            harness.handle(.run(harness.run("photos"), .process(.emptied)))
         } else {
             harness.crash("photos")
             timer = harness.launch("photos", .foreground, .timer)
@@ -347,7 +347,7 @@ struct RelaunchTests {
             harness.behave("photos") { $0.entering = .isSilent }
             harness.background("photos")
             harness.advance(.seconds(5))
-        default: harness.handle(.run(harness.run("photos"), .heartbeatGivenUp))
+        default: harness.handle(.run(harness.run("photos"), .watchdog(.triggered)))
         }
         harness.advance(.seconds(1))
         #expect(harness.receipts.count == 1)

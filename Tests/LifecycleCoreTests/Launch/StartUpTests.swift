@@ -125,7 +125,7 @@ struct StartUpTests {
     func entersWhileLaunching() {
         let harness = Harness("server") { $0.readiness = .listening }
         harness.launch("server")
-        harness.handle(.run(harness.run("server"), .backgroundEntered))
+        harness.handle(.run(harness.run("server"), .transition(.backgroundEntered)))
         harness.behave("server") { $0.listens = true }
         harness.advance(.seconds(1))
         #expect(harness.state("server") == .active)

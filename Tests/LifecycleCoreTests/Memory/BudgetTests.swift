@@ -31,8 +31,8 @@ struct BudgetTests {
         harness.launch("front")
         let run = harness.run("front")
         harness.exit("front", .exited(1))
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 50 * mebibyte))))
-        harness.handle(.run(harness.run("mail"), .footprintMeasured(attempt: 1, memory: 25 * mebibyte)))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 50 * mebibyte)))))
+        harness.handle(.run(harness.run("mail"), .suspension(.footprintMeasured(attempt: 1, memory: 25 * mebibyte))))
         #expect(!harness.killed().contains("mail"))
     }
 

@@ -80,7 +80,7 @@ struct EssentialTests {
         let mark = harness.mark
         harness.terminate("display")
         harness.handle(.shutdownRequested(immediately: false))
-        harness.handle(.run(harness.run("display"), .ready))
+        harness.handle(.run(harness.run("display"), .transition(.ready)))
         #expect(!harness.notices("display", since: mark).contains(.willTerminate))
         harness.exit("photos")
         harness.advance(.seconds(10))
@@ -110,7 +110,7 @@ struct EssentialTests {
         harness.terminate("display")
         let remaining = RemainingProcesses(count: 1, names: ["sh"])
         harness.handle(
-            .run(harness.run("display"), .exited(.exited(0), cpu: .zero, memory: 0, remaining: remaining)))
+            .run(harness.run("display"), .process(.exited(.exited(0), cpu: .zero, memory: 0, remaining: remaining))))
         #expect(harness.state("display") == .terminating)
         let mark = harness.mark
         harness.register("display") { $0.isEssential = false }

@@ -241,11 +241,11 @@ struct JetsamTests {
         harness.launch("mail")
         harness.behave("mail") { $0.dies = false }
         harness.suspend("photos")
-        harness.handle(.run(harness.run("mail"), .exited(.exited(0), cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("mail"), .process(.exited(.exited(0), cpu: .zero, memory: 0))))
         let killed = harness.killed()
         harness.configure { $0.budget = 15 * mebibyte }
         #expect(harness.killed() == killed)
-        harness.handle(.run(harness.run("mail"), .emptied))
+        harness.handle(.run(harness.run("mail"), .process(.emptied)))
         #expect(harness.killed() == killed)
         #expect(harness.state("photos") == .suspended)
     }

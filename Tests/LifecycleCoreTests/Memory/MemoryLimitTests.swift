@@ -70,12 +70,12 @@ struct MemoryLimitTests {
         for name in ["a", "b"] { harness.behave(name) { $0.reclaimed = nil } }
         look(harness)
         #expect(harness.core.memory.level == .critical)
-        harness.handle(.run(harness.run("a"), .reclaimed(attempt: 1, bytes: 0)))
+        harness.handle(.run(harness.run("a"), .memory(.reclaimed(attempt: 1, bytes: 0))))
         harness.advance(.seconds(5))
         #expect(harness.effects.count { if case .reclaim = $0 { true } else { false } } == 2)
         #expect(harness.killed() == [])
         // It has gained nothing.
-        harness.handle(.run(harness.run("b"), .reclaimed(attempt: 1, bytes: 0)))
+        harness.handle(.run(harness.run("b"), .memory(.reclaimed(attempt: 1, bytes: 0))))
         #expect(harness.killed() == ["a"])
     }
 
@@ -211,7 +211,7 @@ struct MemoryLimitTests {
         harness.launch("music")
         harness.suspend("mail")
         // Its processes share most of it.
-        harness.handle(.run(harness.run("mail"), .footprintMeasured(attempt: 1, memory: 90 * mebibyte)))
+        harness.handle(.run(harness.run("mail"), .suspension(.footprintMeasured(attempt: 1, memory: 90 * mebibyte))))
         harness.suspend("photos")
         harness.advance(.milliseconds(999))
         #expect(harness.killed() == [])

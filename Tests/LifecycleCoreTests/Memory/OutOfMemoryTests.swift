@@ -52,7 +52,7 @@ struct OutOfMemoryTests {
         #expect(core.difference(from: harness.core) == nil)
         _ = core.handle(.recovered, at: harness.now)
         #expect(
-            core.handle(.run(run, .reattached(messagesKept: true)), at: harness.now).contains(
+            core.handle(.run(run, .process(.reattached(messagesKept: true))), at: harness.now).contains(
                 .setOOMClass(run, .suspended)))
     }
 
@@ -69,7 +69,7 @@ struct OutOfMemoryTests {
         for status in [ExitStatus.signaled(9, coreDumped: false), .unknown] {
             let harness = Harness("photos")
             harness.suspend("photos")
-            harness.handle(.run(harness.run("photos"), .outOfMemory(cause)))
+            harness.handle(.run(harness.run("photos"), .memory(.outOfMemory(cause))))
             harness.exit("photos", status)
             let receipt = try harness.receipt("photos")
             #expect(receipt.namespace == .jetsam)
@@ -86,11 +86,11 @@ struct OutOfMemoryTests {
         harness.behave("photos") { $0.dies = false }
         harness.launch("photos")
         harness.remove("photos")
-        harness.handle(.run(harness.run("photos"), .outOfMemory(.machine)))
+        harness.handle(.run(harness.run("photos"), .memory(.outOfMemory(.machine))))
         harness.exit("photos", .signaled(9, coreDumped: false))
         #expect(try harness.receipt("photos").namespace == .user)
         harness.launch("mail")
-        harness.handle(.run(harness.run("mail"), .outOfMemory(.machine)))
+        harness.handle(.run(harness.run("mail"), .memory(.outOfMemory(.machine))))
         harness.exit("mail", .exited(1))
         #expect(try harness.receipt("mail").explanation == "Exited with status 1.")
     }
@@ -101,7 +101,7 @@ struct OutOfMemoryTests {
         harness.behave("photos") { $0.launching = .executes }
         for _ in 0..<3 {
             harness.launch("photos")
-            harness.handle(.run(harness.run("photos"), .outOfMemory(.machine)))
+            harness.handle(.run(harness.run("photos"), .memory(.outOfMemory(.machine))))
             harness.exit("photos", .signaled(9, coreDumped: false))
         }
         #expect(!harness.effects.contains { if case .dropRestorationState = $0 { true } else { false } })

@@ -131,7 +131,7 @@ struct PressureTests {
         stall(harness, .warning, for: .seconds(6))
         harness.handle(.pressureStalled(.warning))
         #expect(harness.state("photos") == .terminating)
-        harness.handle(.run(harness.run("photos"), .timeoutExtended(by: .seconds(60))))
+        harness.handle(.run(harness.run("photos"), .deadline(.extended(by: .seconds(60)))))
         harness.advance(.seconds(5))
         #expect(try harness.receipt("photos").namespace == .watchdog)
         #expect(!harness.reports().contains { if case .deadlineExtended = $0 { true } else { false } })

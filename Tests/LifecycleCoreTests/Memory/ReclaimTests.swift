@@ -97,9 +97,9 @@ struct ReclaimTests {
         harness.handle(.pressureStalled(.normal))
         harness.advance(.seconds(1))
         #expect(reclaims(harness) == [300 * mebibyte])
-        harness.handle(.run(harness.run("mail"), .reclaimed(attempt: 1, bytes: 280 * mebibyte)))
+        harness.handle(.run(harness.run("mail"), .memory(.reclaimed(attempt: 1, bytes: 280 * mebibyte))))
         #expect(reclaims(harness) == [300 * mebibyte, 200 * mebibyte])
-        harness.handle(.run(harness.run("maps"), .reclaimed(attempt: 1, bytes: 0)))
+        harness.handle(.run(harness.run("maps"), .memory(.reclaimed(attempt: 1, bytes: 0))))
         harness.advance(.seconds(60))
         #expect(reclaims(harness) == [300 * mebibyte, 200 * mebibyte, 100 * mebibyte])
         #expect(harness.receipts.isEmpty)
@@ -126,7 +126,7 @@ struct ReclaimTests {
         let expected: Effect = isKilled ? .kill(run) : .thaw(run, attempt: 1)
         let effects = harness.effects(since: mark).filter { $0 == .stopReclaim(run) || $0 == expected }
         #expect(effects == [.stopReclaim(run), expected])
-        harness.handle(.run(run, .reclaimed(attempt: 1, bytes: mebibyte)))
+        harness.handle(.run(run, .memory(.reclaimed(attempt: 1, bytes: mebibyte))))
         #expect(!harness.reports().contains(.memoryReclaimed(id("photos"), mebibyte)))
     }
 
@@ -141,7 +141,7 @@ struct ReclaimTests {
         harness.suspend("mail")
         harness.advance(.seconds(60))
         #expect(reclaims(harness) == [100 * mebibyte])
-        harness.handle(.run(harness.run("photos"), .reclaimed(attempt: 1, bytes: 90 * mebibyte)))
+        harness.handle(.run(harness.run("photos"), .memory(.reclaimed(attempt: 1, bytes: 90 * mebibyte))))
         harness.advance(.zero)
         #expect(reclaims(harness) == [100 * mebibyte, 50 * mebibyte])
     }

@@ -22,7 +22,7 @@ struct UncertainSizeTests {
 
     private func answer(_ harness: Harness, _ app: String, _ mebibytes: UInt64) {
         let estimate = harness.kernel.behaviours[id(app)]?.memory ?? 0
-        harness.handle(.run(harness.run(app), .sizeMeasured(bytes: mebibytes * mebibyte, estimate: estimate)))
+        harness.handle(.run(harness.run(app), .memory(.sizeMeasured(bytes: mebibytes * mebibyte, estimate: estimate))))
     }
 
     @Test("an app whose estimate exceeds the budget lives if its exact size does not, and no warning is sent (L39)")
@@ -174,7 +174,7 @@ struct UncertainSizeTests {
         #expect(requests(harness) == 1)
         harness.handle(.recovered)
         let mark = harness.mark
-        harness.handle(.run(harness.run("server"), .reattached(messagesKept: true, noticesDelayed: false)))
+        harness.handle(.run(harness.run("server"), .process(.reattached(messagesKept: true, noticesDelayed: false))))
         #expect(requests(harness, since: mark) == 1)
     }
 }

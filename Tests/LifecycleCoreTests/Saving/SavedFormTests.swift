@@ -223,4 +223,36 @@ struct SavedFormTests {
         bytes += (0..<4).map { UInt8(truncatingIfNeeded: sum >> (8 * $0)) }
         return bytes
     }
+
+    @Test("a number of a saved event of a run is used by one topic only")
+    func numbersOfEvents() {
+        // That of `hookEnded`, which is no topic.
+        var topics: [UInt64: Int] = [80: 1]
+        func count(_ topic: (some SavedUnion).Type) {
+            for number in UInt64(1)...400 {
+                var writer = ByteWriter()
+                writer.put(number: number)
+                var reader = ByteReader(writer.bytes)
+                do throws(SavedError) { _ = try topic.init(from: &reader) } catch  where error.isUnknownCase {
+                    continue
+                } catch {}
+                topics[number, default: 0] += 1
+            }
+        }
+        count(ProcessEvent.self)
+        count(TransitionEvent.self)
+        count(DeadlineEvent.self)
+        count(WatchdogEvent.self)
+        count(SuspensionEvent.self)
+        count(RunMemoryEvent.self)
+        count(TrafficEvent.self)
+        count(ProcessorEvent.self)
+        count(TaskEvent.self)
+        count(ModeEvent.self)
+        count(SceneEvent.self)
+        count(WakeEvent.self)
+        count(ConnectionEvent.self)
+        #expect(topics.filter { $0.value != 1 }.isEmpty)
+        #expect(topics.count > 50)
+    }
 }

@@ -68,7 +68,7 @@ struct SavingTests {
         for (field, unset) in zip(Mirror(reflecting: work).children, blank) {
             #expect("\(field.value)" != "\(unset.value)", "\(field.label ?? "") is not tested")
         }
-        let event = Event.run(RunID(3), .workMeasured(work))
+        let event = Event.run(RunID(3), .traffic(.workMeasured(work)))
         let bytes = LoggedEvent(event, at: Instant(sinceOrigin: .seconds(7))).savedBytes
         #expect(try LoggedEvent(reading: bytes).event == event)
     }
@@ -86,7 +86,8 @@ struct SavingTests {
             now = max(now, next)
             #expect(old.handle(.deadlineReached, at: now) == new.handle(.deadlineReached, at: now))
             for run in old.runIDs {
-                let event = Event.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20)))
+                let event = Event.run(
+                    run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20))))
                 #expect(old.handle(event, at: now) == new.handle(event, at: now))
             }
         }
@@ -156,11 +157,11 @@ struct SavingTests {
         }
         let later = start + .seconds(100)
         _ = core.handle(.deadlineReached, at: later)
-        for run in core.runIDs { _ = core.handle(.run(run, .reattached(messagesKept: false)), at: later) }
+        for run in core.runIDs { _ = core.handle(.run(run, .process(.reattached(messagesKept: false))), at: later) }
         _ = core.handle(.shutdownRequested(immediately: true), at: later)
         for run in runs {
-            _ = core.handle(.run(run, .exited(.unknown, cpu: .zero, memory: 0)), at: later)
-            _ = core.handle(.run(run, .emptied), at: later)
+            _ = core.handle(.run(run, .process(.exited(.unknown, cpu: .zero, memory: 0))), at: later)
+            _ = core.handle(.run(run, .process(.emptied)), at: later)
         }
     }
 
@@ -171,53 +172,64 @@ struct SavingTests {
 
     private static func events(_ run: RunID) -> [Event] {
         [
-            .run(run, .reattached(messagesKept: false, noticesDelayed: true)), .run(run, .spawned(pid: 7)),
-            .run(run, .executed),
-            .run(run, .notified(.memoryWarning(.critical), delivered: true, cpu: .milliseconds(3))),
-            .run(run, .activityMeasured(RunActivity(cpu: .seconds(1), waited: .milliseconds(2), listens: true))),
-            .run(run, .activityMeasured(hiddenActivity)),
-            .run(run, .frozen(attempt: 2, memory: 5 << 30, uncertainty: 1 << 30)),
-            .run(run, .sizeMeasured(bytes: 3 << 30, estimate: 4 << 30)),
-            .run(run, .frozen(attempt: 2, memory: 5 << 30)), .run(run, .thawed(attempt: 1)),
-            .run(run, .outOfMemory(.machine)),
-            .run(run, .inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3, waited: .seconds(4)))),
-            .run(run, .ready),
-            .run(run, .backgroundEntered), .run(run, .stopped), .run(run, .continued),
-            .run(run, .taskBegan(name: "a task", owner: -1)),
-            .run(run, .taskProgressed(name: "a task", TaskProgress(done: 1, total: 1 << 53, title: "Aufräumen")!)),
-            .run(run, .taskProgressed(name: "a task", TaskProgress(done: 9, total: 0)!)),
-            .run(run, .taskEnded(name: "")), .run(run, .timeoutExtended(by: .microseconds(Int64.max))),
-            .run(run, .wakeCompleted(.noData)), .run(run, .wakeCompleted(.failed, id: 17)),
-            .run(run, .heartbeat), .run(run, .heartbeatGivenUp),
-            .run(run, .heartbeatTimeChanged(to: .microseconds(Int64.max))),
-            .run(run, .modeBegan(.recording)), .run(run, .modeEnded(.call)),
-            .run(run, .inhibitorChanged("sleep, by backup: copies files")), .run(run, .inhibitorChanged(nil)),
-            .run(run, .modesShown([.audio, .call])), .run(run, .modesShown([])),
-            .run(run, .modesUnused(.location)),
-            .run(run, .stopping), .run(run, .terminationAnswered), .run(run, .idleHinted(true)),
-            .run(run, .snapshotTaken), .run(run, .notified(.takeSnapshot, delivered: true, cpu: .zero)),
-            .run(run, .sceneSnapshotTaken(.main)), .run(run, .withdrawn),
-            .run(run, .notified(.withdraw, delivered: true, cpu: .zero)),
-            .run(run, .notified(.sceneClosed(.main), delivered: true, cpu: .zero)),
-            .run(run, .notified(.didDiscardScenes([.main]), delivered: true, cpu: .zero)),
-            .run(run, .notified(.takeSceneSnapshot(.main), delivered: true, cpu: .zero)),
-            .run(run, .attached([.didEnterBackground, .didResume])), .run(run, .attached([])),
-            .run(run, .notified(.willResignActive(.interruption), delivered: true, cpu: .zero)),
-            .run(run, .notified(.didBecomeActive(.interruptionEnded), delivered: true, cpu: .zero)),
-            .run(run, .notified(.openURL("a:ä"), delivered: true, cpu: .zero)),
-            .run(run, .notified(.willSuspend, delivered: true, cpu: .zero)),
+            .run(run, .process(.reattached(messagesKept: false, noticesDelayed: true))),
+            .run(run, .process(.spawned(pid: 7))),
+            .run(run, .process(.executed)),
+            .run(run, .transition(.notified(.memoryWarning(.critical), delivered: true, cpu: .milliseconds(3)))),
             .run(
                 run,
-                .notified(.didResume(after: .seconds(3), changed: ["battery", "x-a"]), delivered: true, cpu: .zero)),
+                .deadline(.activityMeasured(RunActivity(cpu: .seconds(1), waited: .milliseconds(2), listens: true)))),
+            .run(run, .deadline(.activityMeasured(hiddenActivity))),
+            .run(run, .suspension(.frozen(attempt: 2, memory: 5 << 30, uncertainty: 1 << 30))),
+            .run(run, .memory(.sizeMeasured(bytes: 3 << 30, estimate: 4 << 30))),
+            .run(run, .suspension(.frozen(attempt: 2, memory: 5 << 30))), .run(run, .suspension(.thawed(attempt: 1))),
+            .run(run, .memory(.outOfMemory(.machine))),
+            .run(
+                run,
+                .deadline(.inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3, waited: .seconds(4))))),
+            .run(run, .transition(.ready)),
+            .run(run, .transition(.backgroundEntered)), .run(run, .process(.stopped)), .run(run, .process(.continued)),
+            .run(run, .task(.began(name: "a task", owner: -1))),
+            .run(run, .task(.progressed(name: "a task", TaskProgress(done: 1, total: 1 << 53, title: "Aufräumen")!))),
+            .run(run, .task(.progressed(name: "a task", TaskProgress(done: 9, total: 0)!))),
+            .run(run, .task(.ended(name: ""))), .run(run, .deadline(.extended(by: .microseconds(Int64.max)))),
+            .run(run, .wake(.completed(.noData))), .run(run, .wake(.completed(.failed, id: 17))),
+            .run(run, .watchdog(.heartbeat)), .run(run, .watchdog(.triggered)),
+            .run(run, .watchdog(.timeChanged(to: .microseconds(Int64.max)))),
+            .run(run, .mode(.began(.recording))), .run(run, .mode(.ended(.call))),
+            .run(run, .mode(.inhibitorChanged("sleep, by backup: copies files"))),
+            .run(run, .mode(.inhibitorChanged(nil))),
+            .run(run, .mode(.shown([.audio, .call]))), .run(run, .mode(.shown([]))),
+            .run(run, .mode(.unused(.location))),
+            .run(run, .transition(.stopping)), .run(run, .transition(.terminationAnswered)),
+            .run(run, .traffic(.idleHinted(true))),
+            .run(run, .connection(.snapshotTaken)),
+            .run(run, .transition(.notified(.takeSnapshot, delivered: true, cpu: .zero))),
+            .run(run, .scene(.snapshotTaken(.main))), .run(run, .connection(.withdrawn)),
+            .run(run, .transition(.notified(.withdraw, delivered: true, cpu: .zero))),
+            .run(run, .transition(.notified(.sceneClosed(.main), delivered: true, cpu: .zero))),
+            .run(run, .transition(.notified(.didDiscardScenes([.main]), delivered: true, cpu: .zero))),
+            .run(run, .transition(.notified(.takeSceneSnapshot(.main), delivered: true, cpu: .zero))),
+            .run(run, .connection(.attached([.didEnterBackground, .didResume]))), .run(run, .connection(.attached([]))),
+            .run(run, .transition(.notified(.willResignActive(.interruption), delivered: true, cpu: .zero))),
+            .run(run, .transition(.notified(.didBecomeActive(.interruptionEnded), delivered: true, cpu: .zero))),
+            .run(run, .transition(.notified(.openURL("a:ä"), delivered: true, cpu: .zero))),
+            .run(run, .transition(.notified(.willSuspend, delivered: true, cpu: .zero))),
+            .run(
+                run,
+                .transition(
+                    .notified(.didResume(after: .seconds(3), changed: ["battery", "x-a"]), delivered: true, cpu: .zero))
+            ),
             .run(run, .scene(.began(.main, .external))), .run(run, .scene(.ended(SceneID("a.b_c-1")!))),
-            .run(run, .notified(.scene(.main, .didDisconnect), delivered: true, cpu: .zero)),
-            .run(run, .mainProcessChanged(pid: 9)), .run(run, .freezeLost(attempt: 1)),
-            .run(run, .notificationDelayed(wake: 17)), .run(run, .hookEnded(number: 3, .refusal)),
+            .run(run, .transition(.notified(.scene(.main, .didDisconnect), delivered: true, cpu: .zero))),
+            .run(run, .process(.mainProcessChanged(pid: 9))), .run(run, .suspension(.freezeLost(attempt: 1))),
+            .run(run, .wake(.notificationDelayed(wake: 17))), .run(run, .hookEnded(number: 3, .refusal)),
             .run(run, .hookEnded(number: 1 << 40, .notStarted("no"))),
-            .run(run, .processorMeasured(used: .seconds(61), waited: .milliseconds(7))),
-            .run(run, .gpuUsed(.milliseconds(12))),
-            .run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 1)),
-            .run(run, .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))), .run(run, .emptied),
+            .run(run, .processor(.measured(used: .seconds(61), waited: .milliseconds(7)))),
+            .run(run, .processor(.gpuUsed(.milliseconds(12)))),
+            .run(run, .process(.exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 1))),
+            .run(run, .process(.spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203)))),
+            .run(run, .process(.emptied)),
         ]
     }
 
@@ -257,7 +269,7 @@ struct SavingTests {
             .requested(
                 RequestID(6), photos, .launch(.background, reason: .user, url: nil, environment: ["A=1", "B=«ä»"])),
             .socketsReady(photos, Input(kind: .listener, pid: 0, descriptor: 3, bytes: 0, peer: "[::]:80")),
-            .run(RunID(1), .exited(.lost, cpu: .zero, memory: 0)),
+            .run(RunID(1), .process(.exited(.lost, cpu: .zero, memory: 0))),
             .timer(photos, .began(Self.moment, last: nil)), .timer(photos, .began(Self.moment, last: 5)),
             .timer(photos, .rebased(to: 7)), .timer(photos, .elapsed(.timer, Self.moment)),
             .timer(photos, .elapsed(.fetch, Self.moment)),

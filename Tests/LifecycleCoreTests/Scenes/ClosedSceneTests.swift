@@ -18,7 +18,7 @@ struct ClosedSceneTests {
     }
 
     private func attach(_ harness: Harness) {
-        harness.handle(.run(harness.run("editor"), .attached([.scenes, .didDiscardScenes])))
+        harness.handle(.run(harness.run("editor"), .connection(.attached([.scenes, .didDiscardScenes]))))
     }
 
     private func states(_ harness: Harness) -> [String] {

@@ -19,7 +19,7 @@ struct KeptSceneTests {
     }
 
     private func attach(_ harness: Harness) {
-        harness.handle(.run(harness.run("editor"), .attached([.scenes])))
+        harness.handle(.run(harness.run("editor"), .connection(.attached([.scenes]))))
     }
 
     private func begin(_ harness: Harness, _ scene: SceneID) {

@@ -17,7 +17,9 @@ struct SceneSnapshotTests {
         harness.behave("editor") { $0.entering = .isSilent }
         harness.launch("editor")
         harness.handle(
-            .run(harness.run("editor"), .attached([.didEnterBackground, .scenes, .takeSceneSnapshot, more])))
+            .run(
+                harness.run("editor"), .connection(.attached([.didEnterBackground, .scenes, .takeSceneSnapshot, more])))
+        )
         return harness
     }
 
@@ -34,17 +36,17 @@ struct SceneSnapshotTests {
         let harness = harness(.takeSnapshot)
         send(harness, .scene(.began(a, .window)))
         #expect(asked(harness) == ["main"])
-        send(harness, .sceneSnapshotTaken(.main))
+        send(harness, .scene(.snapshotTaken(.main)))
         harness.background("editor")
         #expect(asked(harness) == ["main", "a"])
-        send(harness, .backgroundEntered)
-        send(harness, .snapshotTaken)
+        send(harness, .transition(.backgroundEntered))
+        send(harness, .connection(.snapshotTaken))
         // The app has given its own, and waits for that of the scene. So does the next daemon.
         harness.advance(.milliseconds(300))
         #expect(harness.state("editor") == .background)
         let recovered = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
         #expect(recovered.difference(from: harness.core) == nil)
-        send(harness, .sceneSnapshotTaken(a))
+        send(harness, .scene(.snapshotTaken(a)))
         harness.advance(.zero)
         #expect(harness.state("editor") == .suspended)
     }
@@ -56,7 +58,7 @@ struct SceneSnapshotTests {
         harness.background("editor")
         #expect(harness.notices("editor", since: mark).suffix(2) == [.takeSceneSnapshot(.main), .didEnterBackground])
         harness.advance(.seconds(2))
-        send(harness, .backgroundEntered)
+        send(harness, .transition(.backgroundEntered))
         harness.advance(.milliseconds(499))
         #expect(harness.state("editor") == .background)
         harness.advance(.milliseconds(1))
@@ -68,13 +70,13 @@ struct SceneSnapshotTests {
         let harness = harness()
         send(harness, .scene(.began(a, .window)))
         harness.background("editor")
-        send(harness, .backgroundEntered)
+        send(harness, .transition(.backgroundEntered))
         harness.advance(.milliseconds(500))
         #expect(harness.state("editor") == .suspended)
         for (result, expected) in [(WakeResult.noData, []), (.newData, ["a"])] {
             let mark = harness.mark
             harness.push("editor")
-            send(harness, .wakeCompleted(result))
+            send(harness, .wake(.completed(result)))
             #expect(asked(harness, since: mark) == expected)
             harness.advance(.milliseconds(500))
             #expect(harness.state("editor") == .suspended)
@@ -86,12 +88,12 @@ struct SceneSnapshotTests {
     func ended() {
         let harness = harness()
         send(harness, .scene(.began(a, .window)))
-        send(harness, .sceneSnapshotTaken(.main))
+        send(harness, .scene(.snapshotTaken(.main)))
         harness.background("editor")
         let mark = harness.mark
         send(harness, .scene(.ended(a)))
         #expect(harness.effects(since: mark).contains(.dropRestorationState(id("editor"), .scene(a))))
-        send(harness, .backgroundEntered)
+        send(harness, .transition(.backgroundEntered))
         harness.advance(.milliseconds(100))
         #expect(harness.state("editor") == .suspended)
         let hidden = self.harness { $0.hidesSnapshot = true }

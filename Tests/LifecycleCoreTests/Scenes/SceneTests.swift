@@ -13,7 +13,7 @@ struct SceneTests {
         for app in apps { harness.register(app) }
         harness.configure { $0.foregroundLimit = limit }
         for app in apps { harness.launch(app) }
-        for app in apps { harness.handle(.run(harness.run(app), .attached([.scenes, .openURL]))) }
+        for app in apps { harness.handle(.run(harness.run(app), .connection(.attached([.scenes, .openURL])))) }
         return harness
     }
 
@@ -129,7 +129,7 @@ struct SceneTests {
     @Test("a scene is refused that the app does not have and does not create, or that is one too many (L34)")
     func refused() {
         let harness = harness("editor")
-        harness.handle(.run(harness.run("editor"), .attached([])))
+        harness.handle(.run(harness.run("editor"), .connection(.attached([]))))
         let unknown = harness.request("editor", .scene(a, .activate))
         #expect(harness.answers[unknown] == .refused(.noScene(a)))
         let sentAway = harness.request("editor", .scene(a, .background))
@@ -139,7 +139,7 @@ struct SceneTests {
         begin(harness, a)
         #expect(harness.effects(since: mark) == [.warn(harness.run("editor"), .sceneRefused(a))])
         #expect(states(harness).count == 32)
-        harness.handle(.run(harness.run("editor"), .attached(.scenes)))
+        harness.handle(.run(harness.run("editor"), .connection(.attached(.scenes))))
         let request = harness.request("editor", .scene(a, .activate))
         #expect(harness.answers[request] == .refused(.tooMany("an app has at most 32 scenes")))
         harness.crash("editor")

@@ -208,7 +208,7 @@ struct HeldSocketTests {
         harness.connect("web")
         harness.connect("web")
         harness.behave("first") { $0.launching = .becomesReady }
-        harness.handle(.run(harness.run("first"), .executed))
+        harness.handle(.run(harness.run("first"), .process(.executed)))
         #expect(harness.state("web") == .launching && harness.state("other") == .notRunning)
         #expect(harness.launches("web").map(\.isUnrequested) == [false])
     }

@@ -56,7 +56,7 @@ struct BackgroundBudgetTests {
         harness.task("photos", "upload")
         #expect(harness.reports().contains(.taskRefused(id("photos"), name: "upload")))
         // A spent budget is not paused by the suspension.
-        harness.handle(.run(harness.run("photos"), .frozen(attempt: 1, memory: mebibyte)))
+        harness.handle(.run(harness.run("photos"), .suspension(.frozen(attempt: 1, memory: mebibyte))))
         #expect(harness.state("photos") == .suspended)
         #expect(budget(harness) == .spent)
         harness.activate("photos")

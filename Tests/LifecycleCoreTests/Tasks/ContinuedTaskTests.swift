@@ -8,7 +8,7 @@ struct ContinuedTaskTests {
         harness.handle(
             .run(
                 harness.run(app),
-                .taskProgressed(name: task, TaskProgress(done: done, total: 100, title: title)!)))
+                .task(.progressed(name: task, TaskProgress(done: done, total: 100, title: title)!))))
     }
 
     /// An app in the background with a task that the user began, and which has advanced once.
@@ -250,9 +250,9 @@ struct ContinuedTaskTests {
         "while a mode keeps the app awake no task expires, and the time without progress begins at its end (L21, L28)")
     func mode() {
         let harness = exporting("photos") { $0.backgroundModes = .audio }
-        harness.handle(.run(harness.run("photos"), .modeBegan(.audio)))
+        harness.handle(.run(harness.run("photos"), .mode(.began(.audio))))
         harness.advance(.seconds(500))
-        harness.handle(.run(harness.run("photos"), .modeEnded(.audio)))
+        harness.handle(.run(harness.run("photos"), .mode(.ended(.audio))))
         harness.advance(.seconds(29))
         #expect(!harness.notices("photos").contains(.tasksExpiring))
         progress(harness, "photos", "export", 2)
@@ -325,7 +325,7 @@ struct ContinuedTaskTests {
         #expect(recovered == harness.core)
         harness.delay(.seconds(60))
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: false)))
+        harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: false))))
         harness.advance(.seconds(29))
         #expect(harness.view("photos").tasks.first?.isContinued == true)
         progress(harness, "photos", "export", 2)

@@ -6,7 +6,7 @@ import Testing
 @Suite("hints of idleness")
 struct IdleHintTests {
     private func hint(_ harness: Harness, _ isIdle: Bool = true) {
-        harness.handle(.run(harness.run("web"), .idleHinted(isIdle)))
+        harness.handle(.run(harness.run("web"), .traffic(.idleHinted(isIdle))))
     }
 
     private func looks(_ harness: Harness) -> Int {
@@ -122,7 +122,7 @@ struct IdleHintTests {
         harness.advance(.milliseconds(500))
         if isHintFirst { hint(harness) }
         harness.behave("web") { $0.work = work }
-        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: true))))
         if !isHintFirst { hint(harness) }
         harness.advance(LifecycleCore.shortestHintedLook)
         #expect(harness.state("web") == .suspended)
@@ -137,7 +137,7 @@ struct IdleHintTests {
         hint(harness)
         var brief = RunWork(cpu: .zero)
         brief.isBrief = true
-        harness.handle(.run(harness.run("web"), .workMeasured(brief)))
+        harness.handle(.run(harness.run("web"), .traffic(.workMeasured(brief))))
         #expect(harness.state("web") == .background)
         harness.behave("web") { $0.work = work }
         harness.advance(LifecycleCore.shortestHintedLook)
@@ -150,12 +150,12 @@ struct IdleHintTests {
         var work: RunWork?
         harness.behave("web") { (work, $0.work) = ($0.work, nil) }
         harness.launch("web")
-        harness.handle(.run(harness.run("web"), .workMeasured(RunWork(cpu: .zero))))
+        harness.handle(.run(harness.run("web"), .traffic(.workMeasured(RunWork(cpu: .zero)))))
         harness.advance(harness.policies[id("web")]!.idleTime)
         hint(harness)
         var found = RunWork(cpu: .zero)
         found.unread = 3
-        harness.handle(.run(harness.run("web"), .workMeasured(found)))
+        harness.handle(.run(harness.run("web"), .traffic(.workMeasured(found))))
         #expect(harness.state("web") == .background)
         harness.behave("web") { $0.work = work }
         harness.advance(LifecycleCore.shortestHintedLook)
@@ -168,14 +168,14 @@ struct IdleHintTests {
         harness.behave("web") { $0.work = nil }
         harness.launch("web")
         let run = harness.run("web")
-        harness.handle(.run(run, .workMeasured(RunWork(cpu: .zero))))
+        harness.handle(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))))
         harness.advance(harness.policies[id("web")]!.idleTime)
         hint(harness)
         harness.handle(.recovered)
-        harness.handle(.run(run, .reattached(messagesKept: true, noticesDelayed: false)))
+        harness.handle(.run(run, .process(.reattached(messagesKept: true, noticesDelayed: false))))
         var found = RunWork(cpu: .zero)
         found.unread = 3
-        harness.handle(.run(run, .workMeasured(found)))
+        harness.handle(.run(run, .traffic(.workMeasured(found))))
         let mark = harness.mark
         harness.advance(LifecycleCore.shortestHintedLook)
         #expect(harness.effects(since: mark).isEmpty)
@@ -187,7 +187,7 @@ struct IdleHintTests {
         let harness = Harness("web") { $0.wakesOnTraffic = true }
         harness.suspend("web")
         let run = harness.run("web")
-        harness.handle(.run(run, .inputArrived(attempt: 1, TrafficTests.request)))
+        harness.handle(.run(run, .traffic(.inputArrived(attempt: 1, TrafficTests.request))))
         #expect(harness.view("web").awakeReasons == [.wake(.socket)])
         hint(harness)
         harness.advance(.seconds(2))

@@ -9,7 +9,7 @@ struct OwnInputTests {
     private static func arrive(_ harness: Harness, _ input: Input = own) {
         let run = harness.run("web")
         let attempt = harness.core.freezeAttempt(ofSuspended: run) ?? 0
-        harness.handle(.run(run, .inputArrived(attempt: attempt, input)))
+        harness.handle(.run(run, .traffic(.inputArrived(attempt: attempt, input))))
     }
 
     /// A suspended worker, or an app that input wakes, which may use `limit` in an hour.
@@ -100,7 +100,7 @@ struct OwnInputTests {
     func saved() throws {
         var work = RunWork(cpu: .seconds(1))
         work.isOwn = true
-        for what in [RunEvent.inputArrived(attempt: 1, Self.own), .workMeasured(work)] {
+        for what in [RunEvent.traffic(.inputArrived(attempt: 1, Self.own)), .traffic(.workMeasured(work))] {
             let event = Event.run(RunID(3), what)
             let bytes = LoggedEvent(event, at: Instant(sinceOrigin: .seconds(7))).savedBytes
             #expect(try LoggedEvent(reading: bytes).event == event)

@@ -9,7 +9,7 @@ struct TrafficTests {
     private static func arrive(_ harness: Harness, _ input: Input = request, attempt: Int? = nil) {
         let run = harness.run("web")
         let attempt = attempt ?? harness.core.freezeAttempt(ofSuspended: run) ?? 0
-        harness.handle(.run(run, .inputArrived(attempt: attempt, input)))
+        harness.handle(.run(run, .traffic(.inputArrived(attempt: attempt, input))))
     }
 
     private static func server(_ policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
@@ -176,8 +176,9 @@ struct TrafficTests {
             harness.handle(
                 .run(
                     run,
-                    .inputArrived(
-                        attempt: attempt, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true))))
+                    .traffic(
+                        .inputArrived(
+                            attempt: attempt, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true)))))
         }
         let start = harness.now
         harness.advance(.seconds(10))
@@ -202,7 +203,7 @@ struct TrafficTests {
             let run = harness.run(name)
             let attempt = harness.core.freezeAttempt(ofSuspended: run) ?? 0
             let end = Input(kind: .pipe, pid: 101, descriptor: 0, bytes: 0, isEnd: true)
-            harness.handle(.run(run, .inputArrived(attempt: attempt, end)))
+            harness.handle(.run(run, .traffic(.inputArrived(attempt: attempt, end))))
             #expect(harness.state(name) == .background)
         }
     }
@@ -376,7 +377,7 @@ struct TrafficTests {
         let run = harness.run("web")
         harness.handle(.recovered)
         let mark = harness.mark
-        harness.handle(.run(run, .reattached(messagesKept: true)))
+        harness.handle(.run(run, .process(.reattached(messagesKept: true))))
         #expect(harness.effects(since: mark).contains(.watchInput(run, attempt: 1, onlyPeers: false)))
         Self.arrive(harness)
         #expect(harness.state("web") == .background)
@@ -393,7 +394,7 @@ struct TrafficTests {
         if isWatchable { harness.behave("web") { $0.watch = InputWatch(watched: 2) } }
         harness.handle(.recovered)
         let mark = harness.mark
-        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: true))))
         harness.advance(.seconds(3600))
         let freezes = harness.effects(since: mark).count { if case .freeze = $0 { true } else { false } }
         #expect(freezes == 1)
@@ -418,7 +419,7 @@ struct TrafficTests {
         #expect(harness.view("web").awakeReasons == [.notWatchable])
         harness.behave("web") { $0.watch = InputWatch(watched: 2) }
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: true))))
         harness.advance(.seconds(60))
         #expect(harness.state("web") == .suspended)
     }

@@ -96,14 +96,14 @@ struct WorkerTests {
         harness.behave("web") { $0.work = nil }
         harness.launch("web", .background)
         let run = harness.run("web")
-        harness.handle(.run(run, .workMeasured(RunWork(cpu: .zero))))
+        harness.handle(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))))
         harness.advance(.seconds(10))
         #expect(harness.effects.last == .measureWork(run, .full))
         var brief = RunWork(cpu: .zero)
         brief.isBrief = true
-        harness.handle(.run(run, .workMeasured(brief)))
+        harness.handle(.run(run, .traffic(.workMeasured(brief))))
         #expect(!harness.effects.contains(.freeze(run, attempt: 1)))
-        harness.handle(.run(run, .workMeasured(RunWork(cpu: .zero))))
+        harness.handle(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))))
         #expect(harness.effects.contains(.freeze(run, attempt: 1)))
     }
 
@@ -237,7 +237,7 @@ struct WorkerTests {
             $0.freezes = true
             $0.work?.wait = wait
         }
-        harness.handle(.run(harness.run("web"), .frozen(attempt: 1, memory: mebibyte)))
+        harness.handle(.run(harness.run("web"), .suspension(.frozen(attempt: 1, memory: mebibyte))))
         #expect(harness.state("web") == .background)
         harness.advance(.seconds(10))
         let reasons: [RunWork.Wait: WorkReason] = [

@@ -127,7 +127,7 @@ struct WorkerTimerTests {
         harness.launch("web")
         harness.advance(.seconds(10))
         harness.behave("web") { $0.work?.due = harness.now + .seconds(7) }
-        harness.handle(.run(harness.run("web"), .frozen(attempt: 1, memory: mebibyte)))
+        harness.handle(.run(harness.run("web"), .suspension(.frozen(attempt: 1, memory: mebibyte))))
         harness.advance(.seconds(7))
         #expect(Self.thaws(harness) == [.seconds(17)])
     }
@@ -141,7 +141,7 @@ struct WorkerTimerTests {
         let app = Harness("web") { $0.wakesOnTraffic = true }
         app.behave("web") { ($0.work!.due, $0.work!.tick) = (app.now + .seconds(30), .seconds(1)) }
         app.suspend("web")
-        app.handle(.run(app.run("web"), .inputArrived(attempt: 1, TrafficTests.request)))
+        app.handle(.run(app.run("web"), .traffic(.inputArrived(attempt: 1, TrafficTests.request))))
         app.advance(.seconds(3600))
         #expect(app.state("web") == .suspended)
         #expect(Self.thaws(app) == [])
@@ -217,7 +217,7 @@ struct WorkerTimerTests {
         harness.advance(.seconds(22))
         // The traffic of a moment alone is no work.
         #expect(Self.thaws(harness).count == 1 && harness.state("web") == .suspended)
-        harness.handle(.run(harness.run("web"), .stopped))
+        harness.handle(.run(harness.run("web"), .process(.stopped)))
         harness.advance(.seconds(120))
         #expect(harness.effects(since: 0).contains(.continueStopped(harness.run("web"))))
         #expect(Self.thaws(harness).count == 2 && harness.state("web") == .background)

@@ -15,7 +15,7 @@ struct NotificationTests {
         #expect(harness.delivered("photos") == [])
         let run = harness.run("photos")
         let mark = harness.mark
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         let said = harness.effects(since: mark).filter { effect in
             switch effect {
             case .notify, .deliver: true
@@ -38,7 +38,7 @@ struct NotificationTests {
         #expect(harness.answers[request] == .done(.launching))
         #expect(harness.delivered("photos") == [])
         let run = harness.run("photos")
-        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .transition(.ready)))
         let delivery = harness.effects.firstIndex { if case .deliver = $0 { true } else { false } }
         let active = harness.effects.firstIndex(of: .notify(run, .didBecomeActive(.launch)))
         #expect(harness.delivered("photos").map(\.payload) == ["20"])
@@ -51,7 +51,7 @@ struct NotificationTests {
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos", .background)
         harness.send("photos", "time")
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.delivered("photos") == [])
         harness.activate("photos")
         #expect(harness.delivered("photos").map(\.kind) == ["time"])
@@ -120,7 +120,7 @@ struct NotificationTests {
         #expect(harness.answers[another] == .refused(.tooMany("64 kinds of its own are pending")))
         #expect(harness.answers[again] == .done(.launching))
         #expect(harness.answers[battery] == .done(.launching))
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.delivered("photos").count == 66)
         #expect(harness.delivered("photos").suffix(3).map(\.payload) == ["2", "5", "hello"])
     }
@@ -181,7 +181,7 @@ struct NotificationTests {
         harness.send("photos", "locale", "fr")
         harness.push("photos")
         #expect(harness.delivered("photos").map(\.kind) == ["locale", "push"])
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.noData))))
         harness.advance(.seconds(1))
         harness.activate("photos")
         #expect(harness.delivered("photos").map(\.kind) == ["locale", "push", "time"])

@@ -12,7 +12,7 @@ struct OwnWakeTests {
     }
 
     private func complete(_ harness: Harness, _ id: UInt64? = nil) {
-        harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData, id: id)))
+        harness.handle(.run(harness.run("photos"), .wake(.completed(.newData, id: id))))
     }
 
     private func numbers(_ harness: Harness) -> [UInt64] { harness.delivered("photos").map(\.id) }
@@ -81,7 +81,7 @@ struct OwnWakeTests {
         harness.send("photos", "battery", "10")
         harness.send("photos", "x-refresh")
         harness.send("photos", "x-refresh")
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         let delivered = harness.delivered("photos")
         #expect(delivered.map(\.kind) == ["push", "push", "battery", "x-refresh", "x-refresh"])
         #expect(delivered.map(\.payload) == ["one", "two", "10", "", ""])
@@ -168,7 +168,7 @@ struct OwnWakeTests {
         harness.behave("photos") { $0.thaws = false }
         harness.task("photos", "upload")
         harness.push("photos")
-        harness.handle(.run(harness.run("photos"), .thawed(attempt: 1)))
+        harness.handle(.run(harness.run("photos"), .suspension(.thawed(attempt: 1))))
         #expect(harness.view("photos").backgroundTimeRemaining == .seconds(30))
         harness.advance(.milliseconds(29_999))
         #expect(harness.killed() == [])
@@ -222,11 +222,12 @@ struct OwnWakeTests {
         harness.push("photos")
         let run = harness.run("photos")
         // The first one before its wake begins, the second one after.
-        harness.handle(.run(run, .notificationDelayed(wake: 1)))
-        harness.handle(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
-        harness.handle(.run(run, .notificationDelayed(wake: 2)))
+        harness.handle(.run(run, .wake(.notificationDelayed(wake: 1))))
+        harness.handle(
+            stage == .suspended ? .run(run, .suspension(.thawed(attempt: 1))) : .run(run, .transition(.ready)))
+        harness.handle(.run(run, .wake(.notificationDelayed(wake: 2))))
         // No wake has this number.
-        harness.handle(.run(run, .notificationDelayed(wake: 9)))
+        harness.handle(.run(run, .wake(.notificationDelayed(wake: 9))))
         harness.advance(.seconds(40))
         #expect(harness.killed() == [])
         #expect(harness.reports().contains(.deadlineCancelled(id("photos"), .wake, wake: 1)))
@@ -238,7 +239,7 @@ struct OwnWakeTests {
         let harness = harness()
         harness.suspend("photos")
         harness.push("photos")
-        harness.handle(.run(harness.run("photos"), .notificationDelayed(wake: 1)))
+        harness.handle(.run(harness.run("photos"), .wake(.notificationDelayed(wake: 1))))
         harness.push("photos")
         complete(harness)
         #expect(harness.reports().contains(.wakeCompleted(id("photos"), .newData, wake: 2)))
@@ -254,8 +255,8 @@ struct OwnWakeTests {
         harness.behave("photos") { $0.isInspected = false }
         harness.advance(.seconds(31))
         let run = harness.run("photos")
-        harness.handle(.run(run, .notificationDelayed(wake: 1)))
-        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .wake(.notificationDelayed(wake: 1))))
+        harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         harness.advance(.seconds(1))
         #expect(harness.killed() == [])
     }
@@ -267,7 +268,7 @@ struct OwnWakeTests {
         harness.launch("photos", .background, .timer)
         harness.push("photos")
         complete(harness)
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(begun(harness) == [1])
     }
 
@@ -282,8 +283,9 @@ struct OwnWakeTests {
         }
         harness.push("photos")
         let run = harness.run("photos")
-        harness.handle(.run(run, .reattached(messagesKept: false, noticesDelayed: false)))
-        harness.handle(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
+        harness.handle(.run(run, .process(.reattached(messagesKept: false, noticesDelayed: false))))
+        harness.handle(
+            stage == .suspended ? .run(run, .suspension(.thawed(attempt: 1))) : .run(run, .transition(.ready)))
         #expect(begun(harness) == [1])
         harness.advance(.seconds(40))
         #expect(harness.killed() == [])
@@ -297,7 +299,7 @@ struct OwnWakeTests {
         for _ in 0..<3 { harness.push("photos") }
         complete(harness, 2)
         complete(harness)
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(begun(harness) == [3])
         complete(harness, 3)
         harness.advance(.seconds(1))
@@ -312,7 +314,7 @@ struct OwnWakeTests {
         #expect(pushes.allSatisfy { harness.answers[$0] == .done(.background) })
         let wake = harness.launch("mail", .background, .timer)
         #expect(harness.answers[wake] == .refused(.tooMany("64 wakes have not ended")))
-        harness.handle(.run(harness.run("mail"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("mail"), .wake(.completed(.noData))))
         let push = harness.push("mail")
         #expect(harness.answers[push] == .done(.background))
         harness.behave("photos") { $0.launching = .executes }
@@ -321,7 +323,7 @@ struct OwnWakeTests {
         let refused = harness.push("photos", "b")
         #expect(accepted.allSatisfy { !harness.isAnswered($0) })
         #expect(harness.answers[refused] == .refused(.tooMany("64 pushes, or 65536 bytes of them, are pending")))
-        harness.handle(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .transition(.ready)))
         #expect(harness.delivered("photos").count == 16)
     }
 
@@ -383,7 +385,7 @@ struct OwnWakeTests {
         harness.suspend("photos")
         harness.push("photos")
         harness.handle(.recovered)
-        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: false)))
+        harness.handle(.run(harness.run("photos"), .process(.reattached(messagesKept: false))))
         harness.advance(.seconds(5))
         harness.push("photos")
         // The first push may have been completed; it ends when its time is over.

@@ -60,11 +60,11 @@ struct PushAfterEndTests {
         harness.behave("photos") { $0.dies = false }
         harness.launch("photos")
         harness.handle(
-            .run(harness.run("photos"), .exited(.exited(1), cpu: .zero, memory: 0)))
+            .run(harness.run("photos"), .process(.exited(.exited(1), cpu: .zero, memory: 0))))
         #expect(harness.state("photos") == .terminating)
         let push = harness.push("photos")
         harness.behave("photos") { $0.dies = true }
-        harness.handle(.run(harness.run("photos"), .emptied))
+        harness.handle(.run(harness.run("photos"), .process(.emptied)))
         #expect(harness.answers[push] == .refused(.launchPostponed(by: .seconds(10))))
         harness.launch("photos")
         #expect(harness.delivered("photos") == [])

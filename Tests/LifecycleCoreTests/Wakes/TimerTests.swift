@@ -102,7 +102,7 @@ struct TimerTests {
         let harness = stage()
         func complete(_ result: WakeResult) -> Int? {
             elapse(harness, .fetch)
-            harness.handle(.run(harness.run("feed"), .wakeCompleted(result)))
+            harness.handle(.run(harness.run("feed"), .wake(.completed(result))))
             return harness.core.timerState(of: Self.feed)?.fetchFactor
         }
         #expect(complete(.noData) == 2)

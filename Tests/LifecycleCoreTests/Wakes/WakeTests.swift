@@ -34,7 +34,7 @@ struct WakeTests {
         #expect(!effects.contains { if case .answer = $0 { true } else { false } })
         #expect(core.requests.numbers == [])
         let start = harness.now
-        _ = core.handle(.run(run, .thawed(attempt: 1)), at: start)
+        _ = core.handle(.run(run, .suspension(.thawed(attempt: 1))), at: start)
         #expect(core.view(of: id("photos"), at: start)?.awakeReasons == [.wake(reason)])
         #expect(core.state(of: id("photos")) == .background)
         // It is not over before its time.

@@ -1,0 +1,33 @@
+/// What a run in the background has used of the processors and of GPUs.
+package enum ProcessorEvent: Hashable, Sendable {
+    /// Since its launch the run has used so much processor time, and was ready to run for so long without a processor (L44).
+    case measured(used: Duration, waited: Duration)
+    /// Processes of the run have used a GPU since the watch began (L43), for so long; zero: the driver does not say for how long.
+    case gpuUsed(Duration)
+}
+
+extension LifecycleCore {
+    mutating func handle(_ event: ProcessorEvent, _ index: AppIndex, _ now: Instant) {
+        switch event {
+        case .measured(let used, let waited): processorMeasured(index, used, waited, now)
+        case .gpuUsed(let time): gpuUsed(index, time, now)
+        }
+    }
+}
+
+extension ProcessorEvent: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .measured(let used, let waited): writer.put(case: 41, used, waited)
+        case .gpuUsed(let time): writer.put(case: 150, time)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 41: self = .measured(used: try values.next(), waited: try values.next())
+        case 150: self = .gpuUsed(try values.next())
+        default: return nil
+        }
+    }
+}
