@@ -86,7 +86,6 @@ extension LifecycleCore {
     }
 
     mutating func runInBackground(_ index: AppIndex, _ reason: StateReason, _ now: Instant) {
-        throttleUnlessAwakeForOthers(index)
         // Interruptions of a way to the foreground that was given up.
         dropInterruptions(index)
         let idleSince = isHeldAwake(index) ? nil : now

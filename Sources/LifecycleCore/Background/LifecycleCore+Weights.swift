@@ -14,10 +14,16 @@ extension LifecycleCore {
             || isInMode(index, [.audio, .call]) || run.budget.isNoticeGiven && run.assertions.hasLimitedTasks
     }
 
-    /// The app has entered the background, or was woken.
-    mutating func throttleUnlessAwakeForOthers(_ index: AppIndex) {
-        if !isAwakeForOthers(index) { throttle(index) }
+    /// Whether something of its own keeps it awake. An app that is about to be suspended finishes what it was at, and may begin a task:
+    /// with less of a busy processor it would be suspended before it could.
+    private func worksForItself(_ index: AppIndex) -> Bool {
+        guard case .background(let background)? = apps[index].execution else { return false }
+        return background.idleSince == nil || isProcessorThrottled(index) || suspension(index) != .yes
+            || apps[index].policy.suspendDelay > Self.longestEnd
     }
+
+    /// An app with a longer `SuspendDelaySec=` works for itself meanwhile.
+    private static let longestEnd = Duration.seconds(5)
 
     /// An app is about to be thawed for this reason.
     mutating func unthrottleForWake(_ index: AppIndex, _ reason: LaunchReason?) {
@@ -27,10 +33,12 @@ extension LifecycleCore {
         unthrottle(index)
     }
 
-    /// Brings the weights up to date: a wake may have begun or ended in this event.
+    /// Brings the weights up to date: a wake or a task may have begun or ended in this event. What had less keeps it until it is awake for
+    /// others: tasks that follow one another change nothing.
     mutating func followWake(_ index: AppIndex) {
         switch apps[index].phase {
-        case .background, .suspending: if isAwakeForOthers(index) { unthrottle(index) } else { throttle(index) }
+        case .background, .suspending:
+            if isAwakeForOthers(index) { unthrottle(index) } else if worksForItself(index) { throttle(index) }
         case .notRunning, .launching, .foreground, .enteringBackground, .suspended, .waking, .terminating, .ending:
             break
         }

@@ -35,7 +35,6 @@ extension LifecycleCore {
         case .enteringBackground, .background, .suspending, .waking: startBudget(index, budget, now)
         case .suspended:
             if let budget { self[run: index].budget = .paused(.init(left: budget, isNoticeGiven: false)) }
-            throttleUnlessAwakeForOthers(index)
         // The budget starts when it enters the background.
         case .notRunning, .launching, .foreground, .terminating, .ending: break
         }

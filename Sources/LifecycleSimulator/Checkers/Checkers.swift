@@ -156,9 +156,9 @@ struct Checkers {
     private mutating func verify<Core: DecidingCore>(_ app: Int, _ model: CoreModel, _ world: World, _ core: Core) {
         let now = world.now
         instances.verify(of: app, model, core, at: now, &findings)
-        states.verify(of: app, model, world, deadlines, &findings)
-        modes.verify(of: app, model, &findings)
         suspensions.verify(of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
+        states.verify(of: app, model, world, deadlines, isIdle: suspensions.isIdle(app), &findings)
+        modes.verify(of: app, model, &findings)
         budgets.verify(of: app, model, world, deadlines, &continued, at: now, &findings)
         unrequestedTimes.verify(of: app, model, world, continued, at: now, &findings)
         notifications.verify(of: app, model, core, at: now, &findings)

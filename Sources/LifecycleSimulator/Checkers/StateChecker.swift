@@ -2,9 +2,9 @@ import LifecycleCore
 
 /// Checks that the state which the core reports agrees with the actual cgroup: frozen, running, throttled, ended.
 struct StateChecker {
-    /// Checks the state of an app after all effects of one event.
+    /// Checks the state of an app after all effects of one event. `isIdle`: nothing keeps it awake.
     func verify(
-        of app: Int, _ model: CoreModel, _ world: World, _ deadlines: DeadlineChecker,
+        of app: Int, _ model: CoreModel, _ world: World, _ deadlines: DeadlineChecker, isIdle: Bool,
         _ findings: inout Findings
     ) {
         let known = model.apps[app]
@@ -25,7 +25,10 @@ struct StateChecker {
                 !run.isThrottled && run.processor.limit == nil, .foregroundRuns,
                 "\(known.id) is \(known.state), but throttled")
         case .background:
-            let hasAnswered = known.phase == .running || known.phase == .suspending
+            let mayBeSuspended = known.policy.effectiveSuspension == .yes && known.policy.suspendDelay <= .seconds(5)
+            // Its suspension waits for a hook, or the core does not know yet that its descriptors cannot be watched.
+            let isWaiting = isIdle || known.hooks.isRunning || world.isLeftAwake(app)
+            let worksForItself = known.phase == .running && !(mayBeSuspended && isWaiting)
             // A user listens.
             let isAudible = !known.heldModes.isDisjoint(with: [.audio, .call])
             findings.check(
@@ -33,9 +36,9 @@ struct StateChecker {
                 .backgroundIsThrottled,
                 "\(known.id) plays audio or is in a call, but is throttled")
             findings.check(
-                run.isThrottled || !hasAnswered || deadlines.isOpen(.wake, of: app) || known.policy.role == .worker
+                run.isThrottled || !worksForItself || deadlines.isOpen(.wake, of: app) || known.policy.role == .worker
                     || isAudible || deadlines.tasksExpire(of: app),
-                .backgroundIsThrottled, "\(known.id) is in the background, but not throttled")
+                .backgroundIsThrottled, "\(known.id) works for itself in the background, but is not throttled")
         case .notRunning, .launching, .terminating: break
         }
         checkOOMClass(known, run, &findings)

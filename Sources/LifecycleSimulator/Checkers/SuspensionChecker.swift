@@ -149,6 +149,9 @@ struct SuspensionChecker {
             "\(known.id) is frozen \(now - since) µs after its last assertion ended")
     }
 
+    /// Nothing keeps it awake but the time before its suspension.
+    func isIdle(_ app: Int) -> Bool { apps[app].since != nil }
+
     /// `isLeftAwake`: its descriptors cannot be watched.
     mutating func verify(
         of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker, isLeftAwake: Bool,

@@ -3,17 +3,25 @@ import Testing
 
 @Suite("Background")
 struct BackgroundTests {
-    @Test("an app that is sent back to the background on its way to the foreground is throttled again (L19)")
+    @Test(
+        "an app that is sent back to the background on its way to the foreground is throttled again with its task (L19)"
+    )
     func throttledAgain() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.thaws = false }
-        harness.suspend("photos")
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        harness.endTask("photos", "upload")
+        harness.advance(.seconds(1))
         let run = harness.run("photos")
         harness.activate("photos")
         #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .unthrottle(run))
         harness.background("photos")
         harness.handle(.run(run, .suspension(.thawed(attempt: 1))))
+        #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .unthrottle(run))
+        harness.task("photos", "upload")
         #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .throttle(run))
+        harness.endTask("photos", "upload")
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
     }
@@ -282,12 +290,13 @@ struct BackgroundTests {
     }
 
     @Test(
-        "an app is throttled once it has answered in the background, and unthrottled immediately in the foreground (L19)"
+        "an app with a task is throttled once it has answered in the background, and unthrottled immediately in the foreground (L19)"
     )
     func throttled() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
+        harness.task("photos", "upload")
         let run = harness.run("photos")
         harness.background("photos")
         #expect(!harness.effects.contains(.throttle(run)))

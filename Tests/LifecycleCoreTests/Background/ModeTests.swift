@@ -279,6 +279,7 @@ struct ModeTests {
         ])
     func weight(mode: BackgroundModes) {
         let harness = harness(mode)
+        harness.task("player", "save")
         harness.background("player")
         let mark = harness.mark
         begin(mode, harness)

@@ -3,9 +3,14 @@ import Testing
 
 @Suite("Weights in the background")
 struct WeightTests {
+    /// A suspended app that had worked for itself.
     private func suspended() -> Harness {
         let harness = Harness("photos", "mail") { $0.backgroundModes = [.push, .fetch] }
-        harness.suspend("photos")
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        harness.endTask("photos", "upload")
+        harness.advance(.seconds(1))
+        #expect(harness.state("photos") == .suspended)
         return harness
     }
 
@@ -28,11 +33,39 @@ struct WeightTests {
         harness.push("photos")
         #expect(harness.state("photos") == .background)
         #expect(weights(harness, since: mark) == [false])
+        harness.task("photos", "upload")
         harness.handle(.run(run, .wake(.completed(.newData))))
         #expect(weights(harness, since: mark) == [false, true])
+        harness.endTask("photos", "upload")
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
         #expect(weights(harness, since: mark) == [false, true])
+    }
+
+    @Test("an app that is about to be suspended keeps its weight, so that it can begin a task (L19)")
+    func end() {
+        let harness = Harness("photos")
+        harness.launch("photos")
+        let mark = harness.mark
+        harness.background("photos")
+        #expect(weights(harness, since: mark) == [])
+        harness.task("photos", "upload")
+        harness.endTask("photos", "upload")
+        harness.task("photos", "upload")
+        #expect(weights(harness, since: mark) == [true])
+        harness.endTask("photos", "upload")
+        harness.advance(.seconds(1))
+        #expect(harness.state("photos") == .suspended)
+        #expect(weights(harness, since: mark) == [true])
+    }
+
+    @Test(
+        "an app that is not suspended within 5s works for itself meanwhile (L19)",
+        arguments: [(Duration.seconds(6), AppPolicy.Suspension.yes), (.seconds(1), .no), (.seconds(1), .dryRun)])
+    func staysAwake(delay: Duration, suspension: AppPolicy.Suspension) {
+        let harness = Harness("photos") { ($0.suspendDelay, $0.suspension) = (delay, suspension) }
+        harness.launch("photos", .background)
+        #expect(weights(harness, since: 0) == [true])
     }
 
     @Test("an app that a user wakes has its normal weight before it runs again (L19)")
@@ -68,7 +101,9 @@ struct WeightTests {
         harness.endTask("photos", "upload")
         #expect(weights(harness, since: mark) == [false])
         harness.endTask("photos", "save")
-        #expect(weights(harness, since: mark) == [false, true])
+        harness.advance(.seconds(3))
+        #expect(harness.state("photos") == .suspended)
+        #expect(weights(harness, since: mark) == [false])
     }
 
     @Test("an app in the background that a user sends a push is throttled no longer, for the time of the wake (L19)")
@@ -89,6 +124,7 @@ struct WeightTests {
         harness.push("photos")
         #expect(harness.state("photos") == .background)
         #expect(weights(harness, since: 0) == [])
+        harness.task("photos", "upload")
         harness.handle(.run(harness.run("photos"), .wake(.completed(.noData))))
         #expect(weights(harness, since: 0) == [true])
     }

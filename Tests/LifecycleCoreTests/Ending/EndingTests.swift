@@ -338,6 +338,7 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .stops }
         harness.launch("photos")
+        harness.task("photos", "upload")
         harness.background("photos")
         let run = harness.run("photos")
         let mark = harness.mark

@@ -131,7 +131,10 @@ struct ForegroundTests {
     @Test("a suspended app is thawed before it gets a notice (L3)")
     func thawFirst() {
         let harness = Harness("photos")
-        harness.move("photos", to: .suspended)
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        harness.endTask("photos", "upload")
+        harness.advance(.seconds(1))
         let mark = harness.mark
         harness.activate("photos")
         let order = harness.effects(since: mark).filter { effect in

@@ -348,10 +348,10 @@ struct InvariantChecker {
         switch state {
         case .notRunning: fail("\(app) is not running, but has a run")
         case .suspended:
+            if !run.isFreezing { fail("\(app) is suspended, but not frozen") }
             // Workers run at normal weight whenever they run (L19), unless they use too much processor time (L44).
-            let isThrottled = run.isLimited || !workers.contains(app)
-            if !run.isFreezing || run.isThrottled != isThrottled {
-                fail("\(app) is suspended, but not frozen or not throttled")
+            if run.isLimited ? !run.isThrottled : run.isThrottled && workers.contains(app) {
+                fail("\(app) is suspended with the wrong weight")
             }
         case .active, .inactive:
             if run.isThrottled || run.isLimited { fail("\(app) is throttled in the foreground") }

@@ -53,8 +53,10 @@ struct SavedFormTests {
                 expected[run: index].isUnrequested = false
                 expected[run: index].processor = ProcessorWatch()
                 expected.timers.set(index, to: expected.nextTimer(index)?.at)
-                // Wakes for users were throttled then.
-                if expected.apps[index].id == id("shop") { expected[run: index].isThrottled = true }
+                // Wakes for users, and what is about to be suspended, were throttled then.
+                if [id("shop"), id("maps")].contains(expected.apps[index].id) {
+                    expected[run: index].isThrottled = true
+                }
                 // It was not known then where tasks began.
                 expected[run: index].assertions.updateTasks { $0.isOfUser = false }
                 // Wakes had no numbers then.
