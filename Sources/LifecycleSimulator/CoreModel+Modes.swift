@@ -60,7 +60,8 @@ extension AppModel {
 extension CoreModel {
     mutating func recordMode(_ event: Event) {
         switch event {
-        case .registered(let id, let policy, _): if let app = indexes[id] { apps[app].modes.declare(policy) }
+        case .configuration(.registered(let id, let policy, _)):
+            if let app = indexes[id] { apps[app].modes.declare(policy) }
         case .run(let run, .mode(let what)):
             if let app = currentApp(of: run), apps[app].mayBeInMode { apps[app].modes.record(what) }
         default: break

@@ -95,7 +95,8 @@ struct CoreModel {
     func app(of event: Event) -> Int? {
         if let run = event.run { return app(of: run) }
         switch event {
-        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _, by: _),
+        case .configuration(.registered(let id, _, _)), .configuration(.unregistered(let id)),
+            .requested(_, let id, _, by: _),
             .socketsReady(let id, _), .timer(let id, _):
             return indexes[id]
         default: return nil
@@ -160,17 +161,17 @@ struct CoreModel {
         recordReadiness(event)
         recordMode(event)
         switch event {
-        case .registered(let id, let policy, _):
+        case .configuration(.registered(let id, let policy, _)):
             guard let app = indexes[id] else { return }
             apps[app].policy = policy
             apps[app].isRegistered = true
             recordBudget(app)
             if apps[app].phase == .unknown { apps[app].phase = .notRunning }
-        case .unregistered(let id):
+        case .configuration(.unregistered(let id)):
             guard let app = indexes[id] else { return }
             apps[app].isRegistered = false
             if apps[app].phase == .notRunning { apps[app].phase = .unknown }
-        case .configured(let policy):
+        case .configuration(.configured(let policy)):
             manager = policy
             // A limit below 1 means 1.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
@@ -193,9 +194,8 @@ struct CoreModel {
         case .requested(_, let id, .scene, by: _): if let app = indexes[id] { apps[app].hasScenes = true }
         case .run(let run, .connection(.attached(let handled))):
             if let app = currentApp(of: run), handled.contains(.didEnterBackground) { apps[app].takesPart = true }
-        case .run, .started, .requested, .memoryMeasured, .requestAbandoned, .sleepRequested, .awoke, .locked,
-            .unlocked,
-            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady, .timer, .observed:
+        case .run, .configuration(.started), .requested, .requestAbandoned, .absence,
+            .deadlineReached, .memory, .recovered, .socketsReady, .timer, .observed:
             break
         }
     }

@@ -28,22 +28,22 @@ package enum EventKind: Int, CaseIterable, Sendable {
 
     init(_ event: Event) {
         switch event {
-        case .registered: self = .registered
-        case .unregistered: self = .unregistered
-        case .configured: self = .configured
-        case .started: self = .started
+        case .configuration(.registered): self = .registered
+        case .configuration(.unregistered): self = .unregistered
+        case .configuration(.configured): self = .configured
+        case .configuration(.started): self = .started
         case .requested(_, _, let request, by: _): self.init(request)
         case .requestAbandoned: self = .requestAbandoned
         case .shutdownRequested: self = .shutdown
         case .run(_, let what): self.init(what)
-        case .sleepRequested: self = .sleepRequested
-        case .awoke: self = .awoke
-        case .locked: self = .locked
-        case .unlocked: self = .unlocked
+        case .absence(.sleepRequested): self = .sleepRequested
+        case .absence(.awoke): self = .awoke
+        case .absence(.locked): self = .locked
+        case .absence(.unlocked): self = .unlocked
         case .deadlineReached: self = .deadlineReached
-        case .memoryMeasured: self = .memoryMeasured
-        case .pressureStalled: self = .pressureStalled
-        case .pressureSimulated: self = .pressureSimulated
+        case .memory(.measured): self = .memoryMeasured
+        case .memory(.pressureStalled): self = .pressureStalled
+        case .memory(.pressureSimulated): self = .pressureSimulated
         case .recovered: self = .recovered
         case .socketsReady: self = .socketsReady
         case .timer: self = .timer

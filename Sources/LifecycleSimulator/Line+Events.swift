@@ -7,18 +7,18 @@ extension Line {
         case .run(_, let what):
             add(app?.name ?? "?")
             add(what)
-        case .registered(let id, let policy, let launches):
+        case .configuration(.registered(let id, let policy, let launches)):
             add("registered ")
             add(id.name)
             add(", launched ")
             add(launches)
             add(" times: ")
             add(policy)
-        case .unregistered(let id):
+        case .configuration(.unregistered(let id)):
             add("unregistered ")
             add(id.name)
-        case .configured(let policy): add(policy)
-        case .started: add("started")
+        case .configuration(.configured(let policy)): add(policy)
+        case .configuration(.started): add("started")
         case .recovered: add("recovered")
         case .requested(let request, let id, let what, let requester):
             add("request ")
@@ -37,16 +37,16 @@ extension Line {
             add("abandoned request ")
             add(request.number)
         case .shutdownRequested(let immediately): add(immediately ? "shut down immediately" : "shut down")
-        case .sleepRequested: add("sleep requested")
-        case .awoke: add("the machine awoke")
-        case .locked: add("the screen was locked")
-        case .unlocked: add("the screen was unlocked")
+        case .absence(.sleepRequested): add("sleep requested")
+        case .absence(.awoke): add("the machine awoke")
+        case .absence(.locked): add("the screen was locked")
+        case .absence(.unlocked): add("the screen was unlocked")
         case .deadlineReached: add("deadline reached")
-        case .memoryMeasured(let reading): add(reading)
-        case .pressureStalled(let level):
+        case .memory(.measured(let reading)): add(reading)
+        case .memory(.pressureStalled(let level)):
             add("stalls for memory: ")
             add(level.word)
-        case .pressureSimulated(let request, let level):
+        case .memory(.pressureSimulated(let request, let level)):
             add("request ")
             add(request.number)
             add(": simulate level ")

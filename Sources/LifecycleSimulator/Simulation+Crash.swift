@@ -90,14 +90,13 @@ extension World {
     private func afterCrash(_ event: Event, messagesKept: Bool, losesStatus: () -> Bool) -> Event? {
         switch event {
         // The clients are disconnected. Measurements and requests to sleep belong to the previous daemon.
-        case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .pressureStalled, .sleepRequested,
-            .awoke, .socketsReady, .timer, .observed:
+        case .requested, .requestAbandoned, .memory, .absence(.sleepRequested), .absence(.awoke), .socketsReady, .timer,
+            .observed:
             nil
         case .run(let run, let what):
             afterCrash(what, messagesKept: messagesKept, losesStatus: losesStatus).map { .run(run, $0) }
         // The next daemon reads them from disk, or determines them at its start.
-        case .registered, .unregistered, .configured, .started, .shutdownRequested, .deadlineReached, .locked,
-            .unlocked, .recovered:
+        case .configuration, .shutdownRequested, .deadlineReached, .absence(.locked), .absence(.unlocked), .recovered:
             event
         }
     }

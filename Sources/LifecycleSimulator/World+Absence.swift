@@ -14,12 +14,12 @@ extension World {
 
     private mutating func lock() {
         isLocked = true
-        deliver(.locked, after: 0)
+        deliver(.absence(.locked), after: 0)
     }
 
     mutating func unlock() {
         isLocked = false
-        deliver(.unlocked, after: 0)
+        deliver(.absence(.unlocked), after: 0)
     }
 
     /// Requests sleep. logind waits for 5s and then sleeps in any case (InhibitDelayMaxSec=), or the machine fails to
@@ -27,14 +27,14 @@ extension World {
     private mutating func fallAsleep() {
         sleeps += 1
         sleep = sleeps
-        deliver(.sleepRequested, after: 0)
+        deliver(.absence(.sleepRequested), after: 0)
         queue.push(.wakeUp(sleeps), at: now + absenceRandom.within(0...8 * .second))
     }
 
     mutating func awake(from number: Int) {
         guard sleep == number else { return }
         sleep = nil
-        deliver(.awoke, after: 0)
+        deliver(.absence(.awoke), after: 0)
     }
 
     /// Ends the sleep soon. No time passes while the machine sleeps (L48).

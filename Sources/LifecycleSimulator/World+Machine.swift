@@ -61,7 +61,7 @@ extension World {
         }
         let reading = memoryReading(sizes)
         let extraDelay = injects(.measuredLate) ? kernelRandom.within(0...2 * .second) : 0
-        deliver(.memoryMeasured(reading), after: kernelRandom.within(50...2000) + extraDelay)
+        deliver(.memory(.measured(reading)), after: kernelRandom.within(50...2000) + extraDelay)
     }
 
     /// Changes the memory use of other programs and reports stalls, at random intervals.
@@ -77,9 +77,9 @@ extension World {
         }
         stall()
         if available < scenario.totalMemory / 6, machineRandom.chance(500) {
-            deliver(.pressureStalled(machineRandom.chance(700) ? .warning : .critical), after: 0)
+            deliver(.memory(.pressureStalled(machineRandom.chance(700) ? .warning : .critical)), after: 0)
         } else if injects(.pressureSpike) {
-            deliver(.pressureStalled(machineRandom.pick(MemoryLevel.allCases)), after: 0)
+            deliver(.memory(.pressureStalled(machineRandom.pick(MemoryLevel.allCases))), after: 0)
         }
         if injects(.killedByOthers), let run = apps[machineRandom.below(apps.count)].run {
             schedule(.die(.kill), for: run, after: 0)

@@ -87,7 +87,8 @@ extension World {
         traffic.changeSettings(of: index)
         apps[index].policy.role = .app
         addTraffic(to: index)
-        deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches), after: 0)
+        deliver(
+            .configuration(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), after: 0)
     }
 
     /// The core receives a manifest.

@@ -14,14 +14,14 @@ extension World {
         if injects(.simulatedPressure) {
             lastRequest += 1
             let level = userRandom.pick(MemoryLevel.allCases)
-            return deliver(.pressureSimulated(RequestID(lastRequest), level), after: 0)
+            return deliver(.memory(.pressureSimulated(RequestID(lastRequest), level)), after: 0)
         }
         if injects(.reconfigured) {
             manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
             balanceJetsam()
             limitLaunches()
             limitContinuedTasks()
-            return deliver(.configured(manager), after: 0)
+            return deliver(.configuration(.configured(manager)), after: 0)
         }
         if administrate() { return }
         requestScene()
@@ -49,7 +49,7 @@ extension World {
         }
         if injects(.unregistered) {
             apps[index].isRegistered = false
-            deliver(.unregistered(apps[index].id), after: 0)
+            deliver(.configuration(.unregistered(apps[index].id)), after: 0)
             return true
         }
         return false
@@ -59,7 +59,7 @@ extension World {
         lastRequest += 1
         let request = RequestID(lastRequest)
         if injects(.invalidRequest) {
-            if userRandom.chance(30) { return deliver(.started, after: 0) }
+            if userRandom.chance(30) { return deliver(.configuration(.started), after: 0) }
             return deliver(.requested(request, unusualApp(), invalidRequest()), after: 0)
         }
         // Half of the requests are for the first two apps.

@@ -159,9 +159,9 @@ struct World {
         balanceJetsam()
         limitLaunches()
         limitContinuedTasks()
-        queue.push(.deliver(.configured(manager)), at: 0)
+        queue.push(.deliver(.configuration(.configured(manager))), at: 0)
         for index in apps.indices { register(index) }
-        queue.push(.deliver(.started), at: 0)
+        queue.push(.deliver(.configuration(.started)), at: 0)
         let start = scenario.storm?.end ?? 0
         queue.push(.user, at: start + 1 * .millisecond)
         queue.push(.machine, at: start + 10 * .millisecond)
@@ -199,7 +199,9 @@ struct World {
         addSources(to: index)
         addModes(to: index)
         apps[index].isRegistered = true
-        queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
+        queue.push(
+            .deliver(.configuration(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches))),
+            at: now)
     }
 
     // MARK: The next event
@@ -223,12 +225,12 @@ struct World {
             now = max(now, at)
             switch item {
             // The daemon reads the number of launches when it reads the manifest.
-            case .deliver(.registered(let id, let policy, _)):
-                guard let app = indexes[id] else { return .registered(id, policy, launches: 0) }
+            case .deliver(.configuration(.registered(let id, let policy, _))):
+                guard let app = indexes[id] else { return .configuration(.registered(id, policy, launches: 0)) }
                 apps[app].knownReadiness = policy.readiness
                 registeredTraffic(app, policy)
                 registeredSockets(app, policy)
-                return .registered(id, policy, launches: apps[app].launches)
+                return .configuration(.registered(id, policy, launches: apps[app].launches))
             case .deliver(.run(let id, .deadline(.inspected(let inspection)))):
                 if crossesInspection(id, at) {
                     queue.push(
@@ -332,11 +334,10 @@ struct World {
         case .run(let id, .traffic(.idleHinted(true))): if let run = index(of: id) { traffic.runs[run].hintedAt = now }
         case .run(let id, .traffic(.inputWatched(let attempt, let watch))):
             if let run = index(of: id) { watchDelivered(run, attempt, watch) }
-        case .memoryMeasured: isMeasuring = false
+        case .memory(.measured): isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
-        case .unregistered(let id): unregisteredSockets(id)
-        case .run, .registered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
-            .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered,
+        case .configuration(.unregistered(let id)): unregisteredSockets(id)
+        case .run, .configuration, .requested, .requestAbandoned, .absence, .deadlineReached, .memory, .recovered,
             .socketsReady, .timer, .observed:
             break
         }

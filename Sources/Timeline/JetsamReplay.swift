@@ -94,12 +94,12 @@ extension Event {
     /// Whether the core may kill an app for memory while it handles the event.
     fileprivate var mayKillForMemory: Bool {
         switch self {
-        case .memoryMeasured, .deadlineReached, .pressureStalled, .pressureSimulated, .run(_, .memory(.sizeMeasured)),
+        case .memory, .deadlineReached, .run(_, .memory(.sizeMeasured)),
             .run(_, .suspension(.footprintMeasured)), .run(_, .suspension(.frozen)), .run(_, .process(.emptied)),
             .run(_, .process(.exited)):
             true
-        case .run, .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .socketsReady, .timer, .observed:
+        case .run, .configuration, .recovered, .requested, .requestAbandoned,
+            .shutdownRequested, .absence, .socketsReady, .timer, .observed:
             false
         }
     }

@@ -133,11 +133,11 @@ package struct TimelineBuilder {
         case .run(let run, .memory(.sizeMeasured(let memory, _))),
             .run(let run, .suspension(.footprintMeasured(_, let memory))):
             if let app = core.app(of: run) { sample(app, memory, now) }
-        case .memoryMeasured(let reading):
+        case .memory(.measured(let reading)):
             measured(reading, now)
             for size in reading.sizes { if let app = core.app(of: size.run) { sample(app, size.bytes, now) } }
-        case .run, .registered, .unregistered, .configured, .started, .recovered, .requestAbandoned, .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated,
+        case .run, .configuration, .recovered, .requestAbandoned, .shutdownRequested,
+            .absence, .deadlineReached, .memory,
             .timer, .observed:
             break
         }

@@ -64,7 +64,7 @@ extension Session {
                 clock = began ?? clock
                 recordedOrder = core.jetsamOrder
             case .handled(let logged, effects: _, let core):
-                if case .configured = logged.event { recordedOrder = core.jetsamOrder }
+                if case .configuration(.configured) = logged.event { recordedOrder = core.jetsamOrder }
             case .event: break
             }
         }

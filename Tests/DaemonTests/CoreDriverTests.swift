@@ -62,7 +62,7 @@ struct CoreDriverTests {
             apps = (0..<count).compactMap { AppID("app\(100 + $0)") }
             var policy = AppPolicy()
             policy.launchAtStart = .background
-            for app in apps { driver.send(.registered(app, policy, launches: 0)) }
+            for app in apps { driver.send(.configuration(.registered(app, policy, launches: 0))) }
             observer.events = []
             let performer = performer
             loop.clock = { performer.time }
@@ -101,7 +101,7 @@ struct CoreDriverTests {
         core.continueAfterBrokenInvariants()
         core.visibleCount = 1
         let stage = try Stage(1, core: core)
-        try stage.settle(.started, .locked)
+        try stage.settle(.configuration(.started), .absence(.locked))
         #expect(stage.observer.broken.map(\.sentence) == ["the counts of apps are wrong"])
         #expect(stage.performer.launched == stage.apps)
     }
@@ -109,9 +109,9 @@ struct CoreDriverTests {
     @Test("1,000 launches are performed over many turns, a few in each and in order; events that come meanwhile follow")
     func slices() throws {
         let stage = try Stage(1000)
-        try stage.sendInTurn(.started)
+        try stage.sendInTurn(.configuration(.started))
         #expect(stage.performer.effects.count <= 3)
-        try stage.sendInTurn(.locked)
+        try stage.sendInTurn(.absence(.locked))
         #expect(stage.observer.events.isEmpty)
         var turns = 0
         while !stage.driver.isIdle, turns < 10_000 {
@@ -122,7 +122,7 @@ struct CoreDriverTests {
             #expect(stage.performer.effects.count - before <= 3)
         }
         #expect(stage.performer.launched == stage.apps)
-        #expect(stage.observer.events == [.started, .locked])
+        #expect(stage.observer.events == [.configuration(.started), .absence(.locked)])
         #expect(stage.performer.effects.map(\.id) == stage.performer.effects.map(\.id).sorted())
         #expect(turns >= 1000 / 3)
     }
@@ -130,15 +130,15 @@ struct CoreDriverTests {
     @Test("a daemon that dies between two slices leaves the rest of the effects, and the events that came meanwhile")
     func death() throws {
         let stage = try Stage(100)
-        try stage.sendInTurn(.started)
-        try stage.sendInTurn(.locked)
+        try stage.sendInTurn(.configuration(.started))
+        try stage.sendInTurn(.absence(.locked))
         for _ in 0..<5 { _ = try stage.loop.runOnce(timeout: .zero) }
         let performed = stage.performer.effects
         #expect(!stage.driver.isIdle && performed.count > 3)
         defer { MappedFile.stopCountingOwnEnd() }
         let recovered = try stage.recovered()
         #expect(recovered.effectsPerformed == performed.count)
-        #expect(recovered.events.map(\.event) == [.locked])
+        #expect(recovered.events.map(\.event) == [.absence(.locked)])
         // The next daemon performs the rest under the same IDs.
         stage.driver.saveSnapshot()
         let rest = stage.performer.effects.dropFirst(performed.count)
@@ -159,7 +159,7 @@ struct CoreDriverTests {
         var policy = AppPolicy()
         (policy.role, policy.wakesOnTraffic, policy.launchAtStart) = (.worker, true, .background)
         policy.holdsSockets = true
-        try stage.settle(.registered(app, policy, launches: 0), .started)
+        try stage.settle(.configuration(.registered(app, policy, launches: 0)), .configuration(.started))
         let runs = performer.effects.compactMap { effect -> (AppID, RunID)? in
             if case .spawn(let app, let run, _) = effect.effect { (app, run) } else { nil }
         }
@@ -208,13 +208,13 @@ struct CoreDriverTests {
     @Test("a snapshot is saved after all events are handled and all effects performed: it contains neither")
     func finish() throws {
         let stage = try Stage(50)
-        try stage.sendInTurn(.started)
+        try stage.sendInTurn(.configuration(.started))
         #expect(!stage.driver.isIdle)
-        try stage.sendInTurn(.locked)
+        try stage.sendInTurn(.absence(.locked))
         stage.driver.saveSnapshot()
         #expect(stage.driver.isIdle)
         #expect(stage.performer.launched == stage.apps)
-        #expect(stage.observer.events == [.started, .locked])
+        #expect(stage.observer.events == [.configuration(.started), .absence(.locked)])
         defer { MappedFile.stopCountingOwnEnd() }
         let recovered = try stage.recovered()
         #expect(recovered.core == stage.driver.core)
@@ -227,13 +227,13 @@ struct CoreDriverTests {
     @Test("events that come faster than the core handles them are handled when they come, beyond a limit")
     func backlog() throws {
         let stage = try Stage(100)
-        try stage.sendInTurn(.started)
+        try stage.sendInTurn(.configuration(.started))
         #expect(stage.performer.launched.count < 100)
         try stage.inTurn { [driver = stage.driver] in
-            for _ in 0..<CoreDriver.maximumBacklog { driver.send(.unlocked) }
+            for _ in 0..<CoreDriver.maximumBacklog { driver.send(.absence(.unlocked)) }
         }
         #expect(stage.observer.events.isEmpty)
-        try stage.sendInTurn(.unlocked)
+        try stage.sendInTurn(.absence(.unlocked))
         #expect(stage.performer.launched == stage.apps)
         #expect(stage.observer.events.count >= 2)
     }
@@ -244,11 +244,11 @@ struct CoreDriverTests {
         defer { MappedFile.stopCountingOwnEnd() }
         for number in 0..<2000 {
             let app = try #require(AppID("app\(number)"))
-            stage.driver.send(.registered(app, AppPolicy(), launches: 0))
+            stage.driver.send(.configuration(.registered(app, AppPolicy(), launches: 0)))
             stage.logbook.persist([1, 2, 3], as: "run/\(number)")
         }
         while !stage.loop.work.isEmpty { _ = try stage.loop.runOnce(timeout: .zero) }
-        while stage.loop.work.isEmpty { stage.driver.send(.configured(ManagerPolicy())) }
+        while stage.loop.work.isEmpty { stage.driver.send(.configuration(.configured(ManagerPolicy()))) }
         let eventsHandled = try stage.recovered().position?.eventsHandled
         let before = stage.loop.work.pieces
         var meanwhile = 0
@@ -264,7 +264,8 @@ struct CoreDriverTests {
             stage.logbook.persist([UInt8(meanwhile)], as: "run/7")
             stage.logbook.removeRecord("run/\(100 + meanwhile)")
             // Outside of a turn it is handled at once.
-            stage.driver.send(.registered(try #require(AppID("late\(meanwhile)")), AppPolicy(), launches: 0))
+            stage.driver.send(
+                .configuration(.registered(try #require(AppID("late\(meanwhile)")), AppPolicy(), launches: 0)))
             if meanwhile == 5 {
                 // A daemon that dies now leaves the old file.
                 let recovered = try stage.recovered()

@@ -70,11 +70,11 @@ struct FullLogbookTests {
         try removeFile(at: spare)
         try createDirectories(at: spare)
         while stage.logbook.nextAttempt == nil {
-            stage.driver.send(.configured(ManagerPolicy()))
+            stage.driver.send(.configuration(.configured(ManagerPolicy())))
             _ = try stage.loop.runOnce(timeout: .zero)
         }
         let app = try #require(AppID("photos"))
-        stage.driver.send(.registered(app, AppPolicy(), launches: 0))
+        stage.driver.send(.configuration(.registered(app, AppPolicy(), launches: 0)))
         stage.logbook.persist([7], as: "run/7")
         let before = try stage.read()
         #expect(!stage.logbook.isIncomplete && !before.lacksEvents)
@@ -93,7 +93,7 @@ struct FullLogbookTests {
             let stage = try Stage()
             defer { MappedFile.stopCountingOwnEnd() }
             let photos = try #require(AppID("photos"))
-            stage.driver.send(.registered(photos, AppPolicy(), launches: 0))
+            stage.driver.send(.configuration(.registered(photos, AppPolicy(), launches: 0)))
             let core = stage.driver.core
             limitFiles(to: 256 << 10)
             var count = 0
@@ -105,7 +105,7 @@ struct FullLogbookTests {
             // Not recorded, and handled all the same.
             stage.logbook.batch {
                 stage.logbook.persist([9], as: "run/9")
-                stage.driver.send(.unregistered(photos))
+                stage.driver.send(.configuration(.unregistered(photos)))
             }
             #expect(stage.driver.core != core)
             let before = try stage.read()
@@ -130,18 +130,19 @@ struct FullLogbookTests {
             let spare = stage.folder + "/logbook.new"
             try removeFile(at: spare)
             _ = try MappedFile(at: spare, creating: 4 << 20)
-            while stage.loop.work.isEmpty { stage.driver.send(.configured(ManagerPolicy())) }
+            while stage.loop.work.isEmpty { stage.driver.send(.configuration(.configured(ManagerPolicy()))) }
             limitFiles(to: 256 << 10)
             var count = 0
             while !stage.logbook.isIncomplete {
                 count += 1
                 stage.logbook.batch {
                     stage.logbook.persist([UInt8](repeating: 1, count: 2048), as: "run/\(count)")
-                    stage.driver.send(.registered(AppID("app\(count)") ?? .blank, AppPolicy(), launches: 0))
+                    stage.driver.send(
+                        .configuration(.registered(AppID("app\(count)") ?? .blank, AppPolicy(), launches: 0)))
                 }
                 try #require(count < 1000)
             }
-            stage.driver.send(.locked)
+            stage.driver.send(.absence(.locked))
             limitFiles(to: nil)
             try stage.finish()
             let after = try stage.read()
@@ -160,7 +161,7 @@ struct FullLogbookTests {
         let first = Logbook(path: path, journal: .quiet)
         let core = LifecycleCore(firstRun: 7, firstReceipt: 3)
         first.create(core, records: ["run/6": [1]])
-        first.append(.locked, at: .origin)
+        first.append(.absence(.locked), at: .origin)
         var recovered = try #require(try Logbook.read(at: path))
         recovered.position = nil
         try removeFile(at: path + ".new")

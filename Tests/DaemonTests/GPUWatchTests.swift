@@ -26,8 +26,8 @@ struct GPUWatchTests {
             loop = try EventLoop()
             context = try DaemonContext.bare(in: root, loop, list)
             context.background.gpuDescriptors = ProcFS(root: root + "/proc")
-            try handle(.configured(ManagerPolicy()))
-            try handle(.started)
+            try handle(.configuration(.configured(ManagerPolicy())))
+            try handle(.configuration(.started))
         }
 
         /// Handles an event, and all that follow from it at once.
@@ -72,7 +72,7 @@ struct GPUWatchTests {
             var policy = AppPolicy()
             policy.readiness = .notified
             policy.forbidsBackgroundGPU = true
-            try handle(.registered(app, policy, launches: 0))
+            try handle(.configuration(.registered(app, policy, launches: 0)))
             try handle(
                 .requested(RequestID(UInt64(handled)), app, .launch(.background, reason: .user, url: nil)))
             let run = try #require(core.run(of: app))

@@ -57,7 +57,7 @@ struct LocationTests {
         var core = LifecycleCore()
         var policy = AppPolicy()
         policy.backgroundModes = .location
-        _ = core.handle(.registered(app, policy, launches: 0), at: .origin)
+        _ = core.handle(.configuration(.registered(app, policy, launches: 0)), at: .origin)
         _ = core.handle(.requested(RequestID(1), app, .activate), at: .origin)
         let run = try #require(core.run(of: app))
         for event in [

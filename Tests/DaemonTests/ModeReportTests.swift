@@ -84,7 +84,7 @@ struct ModeReportTests {
         defer { removeTree(folder) }
         let app = try #require(AppID("player"))
         var core = LifecycleCore()
-        _ = core.handle(.registered(app, AppPolicy(), launches: 0), at: .origin)
+        _ = core.handle(.configuration(.registered(app, AppPolicy(), launches: 0)), at: .origin)
         _ = core.handle(.requested(RequestID(1), app, .activate), at: .origin)
         _ = core.handle(.run(try #require(core.run(of: app)), .mode(.shown(.audio))), at: .origin)
         let loop = try EventLoop()

@@ -100,12 +100,12 @@ struct ObserverTests {
         let performer = NoEffects()
         driver.connect(performer: performer, observers: [collector])
         driver.batch {
-            driver.send(.locked)
-            driver.send(.unlocked)
+            driver.send(.absence(.locked))
+            driver.send(.absence(.unlocked))
             #expect(collector.events.isEmpty)
             #expect(logbook.eventNumber == 0)
         }
-        #expect(collector.events == [.locked, .unlocked])
+        #expect(collector.events == [.absence(.locked), .absence(.unlocked)])
         #expect(logbook.eventNumber == 2)
     }
 

@@ -37,7 +37,7 @@ struct PiecesTests {
             #expect(list.events.isEmpty)
             while !loop.work.isEmpty { try loop.runOnce(timeout: .zero) }
             let readings: [MemoryReading] = list.events.compactMap {
-                if case .memoryMeasured(let reading) = $0 { reading } else { nil }
+                if case .memory(.measured(let reading)) = $0 { reading } else { nil }
             }
             #expect(readings.count == 1)
             #expect(readings.first?.sizes.map(\.run.number) == [1, 2, 3, 4, 5])
@@ -62,7 +62,7 @@ struct PiecesTests {
             context.memory.sampler.measure()
             first.remove()
             while !loop.work.isEmpty { try loop.runOnce(timeout: .zero) }
-            guard case .memoryMeasured(let reading)? = list.events.last else {
+            guard case .memory(.measured(let reading))? = list.events.last else {
                 Issue.record("no reading")
                 return
             }

@@ -141,11 +141,11 @@ struct PlotTests {
         let driver = try CoreDriver(loop: loop, core: LifecycleCore(), logbook: logbook)
         let performer = Performer()
         driver.connect(performer: performer, observers: [])
-        driver.send(.configured(ManagerPolicy()))
-        driver.send(.started)
+        driver.send(.configuration(.configured(ManagerPolicy())))
+        driver.send(.configuration(.started))
         // Each change of the memory level is a bar.
         for number in 1...UInt64(TimelinePage.maximumBars) {
-            driver.send(.pressureSimulated(RequestID(number), number.isMultiple(of: 2) ? .normal : .warning))
+            driver.send(.memory(.pressureSimulated(RequestID(number), number.isMultiple(of: 2) ? .normal : .warning)))
             while !loop.work.isEmpty { _ = try loop.runOnce(timeout: .seconds(60)) }
         }
         for (form, bound) in [("--svg", TimelineDrawing.maximumBars), ("--html", TimelinePage.maximumBars)] {

@@ -66,7 +66,7 @@ final class ProgramStage {
             guard let app = AppID("app\(number)") else { continue }
             var policy = AppPolicy()
             policy.suspendDelay = .zero
-            _ = core.handle(.registered(app, policy, launches: 0), at: now)
+            _ = core.handle(.configuration(.registered(app, policy, launches: 0)), at: now)
             let launch = Request.launch(.background, reason: .user, url: nil)
             _ = core.handle(.requested(RequestID(UInt64(number)), app, launch), at: now)
             guard let run = core.run(of: app) else { continue }

@@ -41,7 +41,8 @@ struct RecordingTests {
         func replace(_ count: Int) throws {
             var (seen, before) = (0, inode)
             while seen < count {
-                driver.send(.registered(AppID("app\(sent % 50)") ?? .blank, AppPolicy(), launches: sent))
+                driver.send(
+                    .configuration(.registered(AppID("app\(sent % 50)") ?? .blank, AppPolicy(), launches: sent)))
                 sent += 1
                 while !loop.work.isEmpty { _ = try loop.runOnce(timeout: .seconds(60)) }
                 if inode != before { (seen, before) = (seen + 1, inode) }

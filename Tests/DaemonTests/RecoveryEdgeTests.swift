@@ -214,7 +214,7 @@ struct RecoveryEdgeTests {
         var meanwhile: RecoveredState?
         logbook.batch {
             logbook.persist([1], as: "run/1")
-            logbook.append(.locked, at: .origin)
+            logbook.append(.absence(.locked), at: .origin)
             meanwhile = try? read()
         }
         #expect(meanwhile?.records == [:] && meanwhile?.events.isEmpty == true)
@@ -231,7 +231,7 @@ struct RecoveryEdgeTests {
         let first = Logbook(path: path, journal: .quiet)
         first.create(LifecycleCore(), records: [:])
         func handle(_ logbook: Logbook) {
-            logbook.append(.locked, at: .origin)
+            logbook.append(.absence(.locked), at: .origin)
             logbook.beginEffects()
         }
         handle(first)

@@ -27,7 +27,7 @@ struct RecoveryVersionTests {
         defer { MappedFile.stopCountingOwnEnd() }
         let path = folder + "/logbook"
         var core = LifecycleCore(firstRun: 7, firstReceipt: 3)
-        _ = core.handle(.locked, at: .origin)
+        _ = core.handle(.absence(.locked), at: .origin)
         let first = Logbook(path: path, journal: .quiet)
         first.create(core, records: ["run/6": [1, 2, 3]], firstEvent: 40)
         try changeWriter(path)
@@ -37,7 +37,7 @@ struct RecoveryVersionTests {
         let second = Logbook(path: path, journal: .quiet)
         second.resumeLog(recovered)
         #expect(second.eventNumber == 40)
-        second.append(.unlocked, at: .origin)
+        second.append(.absence(.unlocked), at: .origin)
         // New events are written to a file of this version.
         let again = try #require(try Logbook.read(at: path))
         #expect(again.events.count == 1 && !again.lacksEvents && again.position != nil)
@@ -53,7 +53,7 @@ struct RecoveryVersionTests {
         let core = LifecycleCore(firstRun: 7, firstReceipt: 3)
         let first = Logbook(path: path, journal: .quiet)
         first.create(core, records: [:])
-        first.append(.locked, at: .origin)
+        first.append(.absence(.locked), at: .origin)
         first.beginEffects()
         first.persist([9], as: "run/7")
         try changeWriter(path)

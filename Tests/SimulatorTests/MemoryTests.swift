@@ -55,7 +55,9 @@ struct MemoryTests {
         scenario.measureTime = 1_337
         let readings = Readings()
         let core = Mutant(core: LifecycleCore()) { mutant, event, now in
-            if case .memoryMeasured(let reading) = event { readings.all.append((now.microseconds, reading.available)) }
+            if case .memory(.measured(let reading)) = event {
+                readings.all.append((now.microseconds, reading.available))
+            }
             return mutant.core.handle(event, at: now)
         }
         var simulation = MemorySimulation(scenario, order: .largest, core: core)
@@ -126,9 +128,9 @@ struct MemoryTests {
             _ change: @escaping @Sendable (inout MemoryReading, LifecycleCore) -> Void
         ) -> Fault {
             Fault(name: name, rule: rule) { mutant, event, now in
-                guard case .memoryMeasured(var reading) = event else { return mutant.core.handle(event, at: now) }
+                guard case .memory(.measured(var reading)) = event else { return mutant.core.handle(event, at: now) }
                 change(&reading, mutant.core)
-                return mutant.core.handle(.memoryMeasured(reading), at: now)
+                return mutant.core.handle(.memory(.measured(reading)), at: now)
             }
         }
     }
@@ -158,7 +160,7 @@ struct MemoryTests {
             let front = mutant.core.appIDs.first { mutant.core.state(of: $0) == .active }
             let run = front.flatMap { mutant.core.run(of: $0) }
             let effects = mutant.core.handle(event, at: now)
-            guard case .memoryMeasured = event, let front, let run else { return effects }
+            guard case .memory(.measured) = event, let front, let run else { return effects }
             return effects.map { effect in
                 switch effect {
                 case .kill: .kill(run)
@@ -170,9 +172,9 @@ struct MemoryTests {
         },
         Fault(name: "takes estimates for exact", rule: .estimatesDoNotKill, needsBudget: true) { mutant, event, now in
             switch event {
-            case .memoryMeasured(var reading):
+            case .memory(.measured(var reading)):
                 for index in reading.sizes.indices { reading.sizes[index].uncertainty = 0 }
-                return mutant.core.handle(.memoryMeasured(reading), at: now)
+                return mutant.core.handle(.memory(.measured(reading)), at: now)
             case .run(let run, .suspension(.frozen(let attempt, let memory, _))):
                 return mutant.core.handle(.run(run, .suspension(.frozen(attempt: attempt, memory: memory))), at: now)
             default: return mutant.core.handle(event, at: now)
@@ -181,39 +183,41 @@ struct MemoryTests {
         Fault(name: "counts victims as if they were used again", rule: .victimsAreAwaited, needsBudget: true) {
             mutant, event, now in
             var event = event
-            if case .memoryMeasured(var reading) = event, let budget = mutant.budget, !reading.sizes.isEmpty,
+            if case .memory(.measured(var reading)) = event, let budget = mutant.budget, !reading.sizes.isEmpty,
                 mutant.core.runIDs.contains(where: mutant.killed.contains)
             {
                 reading.sizes[0] = MemoryReading.Size(run: reading.sizes[0].run, bytes: budget * 9 / 10)
-                event = .memoryMeasured(reading)
+                event = .memory(.measured(reading))
             }
-            if case .configured(let policy) = event { mutant.budget = policy.budget }
+            if case .configuration(.configured(let policy)) = event { mutant.budget = policy.budget }
             let effects = mutant.core.handle(event, at: now)
             for case .kill(let run) in effects { mutant.killed.append(run) }
             return effects
         },
         Fault(name: "sees no app exceed the budget alone", rule: .othersOutliveExcess, needsBudget: true) {
             mutant, event, now in
-            if case .configured(let policy) = event { mutant.budget = policy.budget }
-            guard case .memoryMeasured(var reading) = event, let budget = mutant.budget else {
+            if case .configuration(.configured(let policy)) = event { mutant.budget = policy.budget }
+            guard case .memory(.measured(var reading)) = event, let budget = mutant.budget else {
                 return mutant.core.handle(event, at: now)
             }
             for index in reading.sizes.indices where reading.sizes[index].bytes > budget {
                 reading.sizes[index] = MemoryReading.Size(run: reading.sizes[index].run, bytes: budget)
             }
-            return mutant.core.handle(.memoryMeasured(reading), at: now)
+            return mutant.core.handle(.memory(.measured(reading)), at: now)
         },
         Fault(name: "reads no budget", rule: .budgetIsKept, needsBudget: true) { mutant, event, now in
-            guard case .configured(var policy) = event else { return mutant.core.handle(event, at: now) }
+            guard case .configuration(.configured(var policy)) = event else {
+                return mutant.core.handle(event, at: now)
+            }
             policy.budget = nil
-            return mutant.core.handle(.configured(policy), at: now)
+            return mutant.core.handle(.configuration(.configured(policy)), at: now)
         },
         Fault(name: "relaunches no app", rule: .wantedAppsReturn) { mutant, event, now in
-            guard case .registered(let id, var policy, let launches) = event else {
+            guard case .configuration(.registered(let id, var policy, let launches)) = event else {
                 return mutant.core.handle(event, at: now)
             }
             policy.relaunch = .no
-            return mutant.core.handle(.registered(id, policy, launches: launches), at: now)
+            return mutant.core.handle(.configuration(.registered(id, policy, launches: launches)), at: now)
         },
     ]
 

@@ -121,9 +121,9 @@ struct MutantCase: Sendable, CustomTestStringConvertible {
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable (inout AppPolicy) -> Void
     ) -> MutantCase {
         events(name, rule) { event in
-            guard case .registered(let id, var policy, let launches) = event else { return event }
+            guard case .configuration(.registered(let id, var policy, let launches)) = event else { return event }
             change(&policy)
-            return .registered(id, policy, launches: launches)
+            return .configuration(.registered(id, policy, launches: launches))
         }
     }
 

@@ -106,7 +106,7 @@ extension MutantCase {
     ]
 
     private static func isChange(_ event: Event) -> Bool {
-        if case .registered = event { true } else { false }
+        if case .configuration(.registered) = event { true } else { false }
     }
 
     private static let reloads: [MutantCase] = [
@@ -121,14 +121,16 @@ extension MutantCase {
         },
         MutantCase(name: "keeps IdleSec= as it was first read", rule: .idleIsSuspended) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                guard case .registered(let id, var policy, let launches) = event,
+                guard case .configuration(.registered(let id, var policy, let launches)) = event,
                     let before = mutant.idleTimes[id]
                 else {
-                    if case .registered(let id, let policy, _) = event { mutant.idleTimes[id] = policy.idleTime }
+                    if case .configuration(.registered(let id, let policy, _)) = event {
+                        mutant.idleTimes[id] = policy.idleTime
+                    }
                     return mutant.core.handle(event, at: now)
                 }
                 policy.idleTime = before
-                return mutant.core.handle(.registered(id, policy, launches: launches), at: now)
+                return mutant.core.handle(.configuration(.registered(id, policy, launches: launches)), at: now)
             }
         },
     ]

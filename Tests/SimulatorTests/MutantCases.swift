@@ -99,9 +99,9 @@ extension MutantCase {
             return .run(run, .deadline(.inspected(inspection)))
         },
         .events("launches all apps at once", .launchesMeetDeadlines) { event in
-            guard case .configured(var policy) = event else { return event }
+            guard case .configuration(.configured(var policy)) = event else { return event }
             policy.launchesAtOnce = nil
-            return .configured(policy)
+            return .configuration(.configured(policy))
         },
         .policies("has no background budget", .budgetIsKept) { $0.backgroundTime = nil },
         .policies("halves the background budget", .budgetIsKept) {
@@ -179,7 +179,7 @@ extension MutantCase {
     private static let memory: [MutantCase] = [
         .policies("inverts priorities", .jetsamKeepsOrder) { $0.jetsamPriority = -$0.jetsamPriority },
         .effects("kills two apps", .jetsamKeepsOrder) { effects, event, mutant in
-            guard case .memoryMeasured = event,
+            guard case .memory(.measured) = event,
                 let index = effects.firstIndex(where: { if case .kill = $0 { true } else { false } }),
                 case .kill(let victim) = effects[index],
                 let other = mutant.running.first(where: { $0 != victim && mutant.core.app(of: $0) != nil })
@@ -187,21 +187,21 @@ extension MutantCase {
             return effects[...index] + [.kill(other)] + effects[(index + 1)...]
         },
         .events("takes a small part of the available memory for all", .plentyKillsNothing) { event in
-            guard case .memoryMeasured(var reading) = event else { return event }
+            guard case .memory(.measured(var reading)) = event else { return event }
             reading.available /= 50
-            return .memoryMeasured(reading)
+            return .memory(.measured(reading))
         },
         .effects("kills at a trigger", .plentyKillsNothing) { effects, event, mutant in
-            guard case .pressureStalled(.critical) = event, let run = mutant.suspended.first,
+            guard case .memory(.pressureStalled(.critical)) = event, let run = mutant.suspended.first,
                 mutant.core.app(of: run) != nil
             else { return effects }
             return effects + [.kill(run)]
         },
         .policies("ignores MemoryMax=", .limitsAreKept) { $0.memoryMax = nil },
         .events("assumes that memory is free", .jetsamActs) { event in
-            guard case .memoryMeasured(var reading) = event else { return event }
+            guard case .memory(.measured(var reading)) = event else { return event }
             reading.available = reading.total
-            return .memoryMeasured(reading)
+            return .memory(.measured(reading))
         },
     ]
 
@@ -266,25 +266,25 @@ extension MutantCase {
             }
         },
         .events("keeps apps whose manifests were removed", .stateIsBounded) { event in
-            if case .unregistered = event { nil } else { event }
+            if case .configuration(.unregistered) = event { nil } else { event }
         },
     ]
 
     private static let absences: [MutantCase] = [
         .events("ignores that the screen is locked", .absenceEmptiesForeground) { event in
-            if case .locked = event { nil } else { event }
+            if case .absence(.locked) = event { nil } else { event }
         },
         .events("ignores that the machine is about to sleep", .absenceEmptiesForeground) { event in
-            if case .sleepRequested = event { nil } else { event }
+            if case .absence(.sleepRequested) = event { nil } else { event }
         },
         .events("ignores that the screen is unlocked", .absenceEndsInForeground) { event in
-            if case .unlocked = event { nil } else { event }
+            if case .absence(.unlocked) = event { nil } else { event }
         },
         .without("does not allow sleep", .sleepIsAllowedInTime) {
             if case .allowSleep = $0 { true } else { false }
         },
         .effects("allows sleep immediately", .sleepIsAllowedInTime) { effects, event, _ in
-            guard case .sleepRequested = event else { return effects.filter { $0 != .allowSleep } }
+            guard case .absence(.sleepRequested) = event else { return effects.filter { $0 != .allowSleep } }
             return effects.filter { $0 != .allowSleep } + [.allowSleep]
         },
         .policies("does not notify apps of protected data", .protectedDataIsNotified) { $0.usesProtectedData = false },

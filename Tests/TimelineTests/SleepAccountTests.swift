@@ -31,7 +31,7 @@ struct SleepAccountTests {
         var policy = AppPolicy()
         policy.suspension = .dryRun
         policy.readiness = .notified
-        recorder.send(.registered(app, policy, launches: 0))
+        recorder.send(.configuration(.registered(app, policy, launches: 0)))
         recorder.send(.requested(RequestID(1), app, .launch(.foreground, reason: .user, url: nil)))
         let run = try #require(recorder.core.run(of: app))
         recorder.send(.run(run, .transition(.ready)))

@@ -14,9 +14,9 @@ struct Story {
         worker.wakesOnTraffic = true
         worker.readiness = .notified
         recorder.sizes = [web: 64 << 20, feed: 16 << 20]
-        recorder.send(.configured(ManagerPolicy()))
-        for app in [web, feed, stuck] { recorder.send(.registered(app, worker, launches: 0)) }
-        recorder.send(.started)
+        recorder.send(.configuration(.configured(ManagerPolicy())))
+        for app in [web, feed, stuck] { recorder.send(.configuration(.registered(app, worker, launches: 0))) }
+        recorder.send(.configuration(.started))
         launch(web)
         begin(task: "save", of: web)
         launch(feed)
@@ -57,7 +57,7 @@ struct Story {
     /// Available memory falls below the critical threshold, and is normal again after that.
     mutating func runOutOfMemory(available: UInt64 = 10 << 20) {
         for bytes in [available, 900 << 20] {
-            recorder.send(.memoryMeasured(MemoryReading(total: 1 << 30, available: bytes, sizes: [])))
+            recorder.send(.memory(.measured(MemoryReading(total: 1 << 30, available: bytes, sizes: []))))
             recorder.wait(.seconds(2))
         }
     }

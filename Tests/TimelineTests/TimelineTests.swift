@@ -62,9 +62,9 @@ struct TimelineTests {
         let feed = try #require(AppID("feed"))
         var worker = AppPolicy()
         (worker.role, worker.readiness, worker.wakesOnTraffic) = (.worker, .notified, true)
-        recorder.send(.configured(ManagerPolicy()))
-        recorder.send(.registered(feed, worker, launches: 0))
-        recorder.send(.started)
+        recorder.send(.configuration(.configured(ManagerPolicy())))
+        recorder.send(.configuration(.registered(feed, worker, launches: 0)))
+        recorder.send(.configuration(.started))
         let due = recorder.now + .seconds(60)
         recorder.work = RunWork(cpu: .zero)
         recorder.work?.due = due

@@ -158,10 +158,10 @@ final class Logind {
         preparation = what
         timer?.arm(at: what == nil ? nil : loop.now() + delay)
         if what == nil {
-            send(.awoke)
+            send(.absence(.awoke))
             inhibit()
         } else {
-            send(.sleepRequested)
+            send(.absence(.sleepRequested))
         }
     }
 
@@ -232,7 +232,7 @@ final class Logind {
             if value.boolValue == true {
                 if self.preparation == nil { self.prepare(.sleep) }
             } else if self.preparation == nil {
-                self.send(.awoke)
+                self.send(.absence(.awoke))
             }
             if self.lockedSessions.isEmpty { self.directory.unlocked() }
         }

@@ -72,12 +72,12 @@ final class ProtectedDirectory {
     func locked() {
         isUnlockPending = false
         isLockDue = true
-        driver.send(.locked)
+        driver.send(.absence(.locked))
         next()
     }
 
     func unlocked() {
-        guard directory != nil, driver.core.isLocked else { return driver.send(.unlocked) }
+        guard directory != nil, driver.core.isLocked else { return driver.send(.absence(.unlocked)) }
         isUnlockPending = true
         next()
     }
@@ -97,7 +97,7 @@ final class ProtectedDirectory {
             if directory != nil, key != .present { return start(.unlock) }
             isUnlockPending = false
             isLockDue = false
-            driver.send(.unlocked)
+            driver.send(.absence(.unlocked))
         }
         if directory != nil {
             if isLockDue, driver.core.isLockSettled {
@@ -191,7 +191,7 @@ final class ProtectedDirectory {
             // The user is here, and the apps have to come back.
             isUnlockPending = false
             isLockDue = false
-            driver.send(.unlocked)
+            driver.send(.absence(.unlocked))
         }
         next()
     }

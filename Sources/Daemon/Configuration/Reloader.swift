@@ -61,7 +61,8 @@ final class Reloader {
     func apply(_ changes: ManifestLibrary.Changes, _ completion: @escaping () -> Void) {
         context.manifestsChanged()
         context.logbook.recording?.limit = context.library.configuration.traceSize
-        service.driver.send(.configured(context.library.configuration.policy(processors: usableProcessors())))
+        service.driver.send(
+            .configuration(.configured(context.library.configuration.policy(processors: usableProcessors()))))
         // A reload during this one begins after it, so these stay in effect.
         let ids = context.library.ids
         loop.work.add(each: changes.gone) { [self] id in

@@ -57,12 +57,12 @@ final class Announcer {
 
     func record(_ event: Event) {
         switch event {
-        case .registered(let id, _, launches: _), .unregistered(let id): record(id)
+        case .configuration(.registered(let id, _, launches: _)), .configuration(.unregistered(let id)): record(id)
         case .run(let run, .process(.spawned(pid: _))), .run(let run, .process(.mainProcessChanged(pid: _))),
             .run(let run, .scene):
             if let id = bus.driver.core.app(of: run) { record(id) }
         case .requested(_, let id, .scene, by: _): record(id)
-        case .configured: schedule()
+        case .configuration(.configured): schedule()
         case .observed(let notification, of: nil) where notification.kind == "orientation": schedule()
         default: break
         }

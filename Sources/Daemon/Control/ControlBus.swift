@@ -141,7 +141,7 @@ final class ControlBus {
 
     func simulate(_ call: MethodCall, _ level: MemoryLevel) {
         service.whenStarted(call) { [self] in
-            driver.send(.pressureSimulated(awaiting(call, about: ""), level))
+            driver.send(.memory(.pressureSimulated(awaiting(call, about: ""), level)))
         }
     }
 

@@ -278,7 +278,7 @@ final class ControlService {
     /// The manifest of an app was removed, or has an error now.
     func remove(_ id: AppID) {
         context.wakes.remove(id)
-        driver.send(.unregistered(id))
+        driver.send(.configuration(.unregistered(id)))
         removeTimestamps(id)
     }
 

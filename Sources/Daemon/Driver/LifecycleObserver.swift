@@ -41,7 +41,7 @@ final class JournalObserver: LifecycleObserver {
     }
 
     func observe(_ event: Event) {
-        if case .unregistered(let app) = event { rateLimiter.remove(app) }
+        if case .configuration(.unregistered(let app)) = event { rateLimiter.remove(app) }
     }
 
     func observeRemoval(of app: AppID) { rateLimiter.remove(app) }
@@ -67,7 +67,7 @@ final class BusObserver: LifecycleObserver {
 
     func observe(_ event: Event) {
         bus.announcer.record(event)
-        if case .unregistered(let app) = event { rateLimiter.remove(app) }
+        if case .configuration(.unregistered(let app)) = event { rateLimiter.remove(app) }
     }
 
     func observeRemoval(of app: AppID) {

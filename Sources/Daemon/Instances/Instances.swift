@@ -31,7 +31,8 @@ final class Instances {
     /// Takes over the instances of the previous daemon, before the manifests are read.
     func recover(_ recovered: RecoveredState) {
         library.recover(TransientInstance.all(in: recovered.records))
-        for case (.registered(let id, _, launches: _), _) in recovered.events where library.transient[id] != nil {
+        for case (.configuration(.registered(let id, _, launches: _)), _) in recovered.events
+        where library.transient[id] != nil {
             registering.insert(id)
         }
     }
@@ -75,7 +76,7 @@ final class Instances {
         let id = manifest.id
         if binding { wakes.sockets.update(manifest) }
         let policy = wakes.sockets.policy(of: manifest)
-        events.send(.registered(id, policy, launches: launches ?? storage.launches.count(id)))
+        events.send(.configuration(.registered(id, policy, launches: launches ?? storage.launches.count(id))))
         wakes.update(manifest)
     }
 
@@ -91,10 +92,10 @@ final class Instances {
 
     /// The core has handled an event.
     func observe(_ event: Event) {
-        guard case .registered(let id, _, launches: _) = event else { return }
+        guard case .configuration(.registered(let id, _, launches: _)) = event else { return }
         registering.remove(id)
         // An instance that has ended and was removed while its registration waited: nothing would remove it again.
-        if id.template != nil, library.manifests[id] == nil { events.send(.unregistered(id)) }
+        if id.template != nil, library.manifests[id] == nil { events.send(.configuration(.unregistered(id))) }
     }
 
     // MARK: Removal
@@ -140,7 +141,7 @@ final class InstanceObserver: LifecycleObserver {
 
     func observe(_ event: Event) {
         service.context.instances.observe(event)
-        if case .unregistered(let id) = event { service.settleInstance(id) }
+        if case .configuration(.unregistered(let id)) = event { service.settleInstance(id) }
     }
 
     func observeRemoval(of app: AppID) { service.removeTimestamps(app) }

@@ -67,7 +67,7 @@ final class LimitEvents {
         let now = MemoryEvents(of: folder)
         let level = now.level(since: last)
         last = now
-        if let level { events.send(.pressureStalled(level)) }
+        if let level { events.send(.memory(.pressureStalled(level))) }
         return level != nil
     }
 }

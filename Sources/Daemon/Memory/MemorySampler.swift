@@ -90,6 +90,6 @@ final class MemorySampler {
         isMeasuring = false
         scan = nil
         sizes = []
-        events.send(.memoryMeasured(reading))
+        events.send(.memory(.measured(reading)))
     }
 }

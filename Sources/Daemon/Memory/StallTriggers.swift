@@ -55,7 +55,7 @@ final class StallTriggers {
     }
 
     private func fired(_ trigger: Trigger, _ level: MemoryLevel, _ happened: EpollEvents) {
-        guard happened.contains(.error) else { return events.send(.pressureStalled(level)) }
+        guard happened.contains(.error) else { return events.send(.memory(.pressureStalled(level))) }
         triggers.removeAll { $0 === trigger }
         log("the PSI trigger of \(path.printable()) for the memory level \(level.name) was removed by the kernel")
     }

@@ -73,7 +73,7 @@ extension Program {
         // If the service manager cannot be notified, the daemon still serves its apps.
         do { _ = try ServiceManager.notify(.ready) } catch { journal.logWarning("\(error)") }
         if !context.logbook.hasRecord(Self.startedRecord) {
-            driver.send(.started)
+            driver.send(.configuration(.started))
             context.logbook.persist([], as: Self.startedRecord)
         }
         context.library.transient.keys.forEach(service.settleInstance)

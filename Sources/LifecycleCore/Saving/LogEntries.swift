@@ -8,7 +8,7 @@ package struct LoggedEvent: SavedRecord {
         self.at = at
     }
 
-    package static var blank: LoggedEvent { LoggedEvent(.started, at: .origin) }
+    package static var blank: LoggedEvent { LoggedEvent(.deadlineReached, at: .origin) }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &at)

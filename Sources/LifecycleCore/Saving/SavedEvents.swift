@@ -4,22 +4,14 @@ extension Event: SavedUnion {
     package func save(to writer: inout ByteWriter) {
         switch self {
         case .run(let run, let event): writer.put(case: 1, run, event)
-        case .registered(let id, let policy, let launches): writer.put(case: 2, id, policy, launches)
-        case .unregistered(let id): writer.put(case: 3, id)
-        case .configured(let policy): writer.put(case: 4, policy)
-        case .started: writer.put(case: 5)
+        case .configuration(let event): event.save(to: &writer)
         case .recovered: writer.put(case: 6)
         case .requested(let request, let id, let what, let requester): writer.put(case: 7, request, id, what, requester)
         case .requestAbandoned(let request): writer.put(case: 8, request)
         case .shutdownRequested(let immediately): writer.put(case: 9, immediately)
-        case .sleepRequested: writer.put(case: 10)
-        case .awoke: writer.put(case: 11)
-        case .locked: writer.put(case: 12)
-        case .unlocked: writer.put(case: 13)
+        case .absence(let event): event.save(to: &writer)
         case .deadlineReached: writer.put(case: 14)
-        case .memoryMeasured(let reading): writer.put(case: 15, reading)
-        case .pressureStalled(let level): writer.put(case: 16, level)
-        case .pressureSimulated(let request, let level): writer.put(case: 17, request, level)
+        case .memory(let event): event.save(to: &writer)
         case .socketsReady(let id, let input): writer.put(case: 18, id, input)
         case .timer(let id, let event): writer.put(case: 30, id, event)
         case .observed(let notification, of: nil): writer.put(case: 100, notification)
@@ -28,30 +20,30 @@ extension Event: SavedUnion {
     }
 
     package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        if let event = try Self.ofTopic(number, &values) {
+            self = event
+            return
+        }
         switch number {
         case 1: self = .run(try values.next(), try values.next())
-        case 2: self = .registered(try values.next(), try values.next(), launches: try values.next())
-        case 3: self = .unregistered(try values.next())
-        case 4: self = .configured(try values.next())
-        case 5: self = .started
         case 6: self = .recovered
         case 7: self = .requested(try values.next(), try values.next(), try values.next(), by: try values.next())
         case 8: self = .requestAbandoned(try values.next())
         case 9: self = .shutdownRequested(immediately: try values.next())
-        case 10: self = .sleepRequested
-        case 11: self = .awoke
-        case 12: self = .locked
-        case 13: self = .unlocked
         case 14: self = .deadlineReached
-        case 15: self = .memoryMeasured(try values.next())
-        case 16: self = .pressureStalled(try values.next())
-        case 17: self = .pressureSimulated(try values.next(), try values.next())
         case 18: self = .socketsReady(try values.next(), try values.next())
         case 30: self = .timer(try values.next(), try values.next())
         case 100: self = .observed(try values.next())
         case 101: self = .observed(try values.next(), of: try values.next())
         default: return nil
         }
+    }
+
+    private static func ofTopic(_ number: UInt64, _ values: inout RecordReader) throws(SavedError) -> Event? {
+        if let event = try ConfigurationEvent(case: number, &values) { return .configuration(event) }
+        if let event = try AbsenceEvent(case: number, &values) { return .absence(event) }
+        if let event = try MemoryEvent(case: number, &values) { return .memory(event) }
+        return nil
     }
 }
 
@@ -77,11 +69,11 @@ extension RunEvent: SavedUnion {
     }
 
     package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
-        guard let event = try Self.event(number, &values) else { return nil }
+        guard let event = try Self.ofTopic(number, &values) else { return nil }
         self = event
     }
 
-    private static func event(_ number: UInt64, _ values: inout RecordReader) throws(SavedError) -> RunEvent? {
+    private static func ofTopic(_ number: UInt64, _ values: inout RecordReader) throws(SavedError) -> RunEvent? {
         if let event = try ProcessEvent(case: number, &values) { return .process(event) }
         if let event = try TransitionEvent(case: number, &values) { return .transition(event) }
         if let event = try DeadlineEvent(case: number, &values) { return .deadline(event) }
@@ -166,53 +158,5 @@ extension Requester: SavedUnion {
         case 3: self = .app(try values.next())
         default: return nil
         }
-    }
-}
-
-// MARK: Memory
-
-extension MemoryReading: SavedRecord {
-    package static var blank: MemoryReading { MemoryReading(total: 0, available: 0, sizes: []) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.size(1, &total)
-        try coder.size(2, &available)
-        try coder.list(3, &sizes, upTo: SavedLimits.apps)
-        try coder.size(4, &swapTotal)
-        try coder.size(5, &swapFree)
-        try coder.size(6, &refaulted)
-        try coder.optional(7, &limit)
-        try coder.optional(8, &stalls)
-        try coder.sparseSize(9, &stored)
-    }
-}
-
-extension MemoryReading.Limit: SavedRecord {
-    package static var blank: MemoryReading.Limit { MemoryReading.Limit(group: "", total: 0, available: 0) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &group)
-        try coder.size(2, &total)
-        try coder.size(3, &available)
-        try coder.size(4, &kills)
-    }
-}
-
-extension MemoryReading.Stalls: SavedRecord {
-    package static var blank: MemoryReading.Stalls { MemoryReading.Stalls(some: .zero, full: .zero) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &some)
-        try coder.required(2, &full)
-    }
-}
-
-extension MemoryReading.Size: SavedRecord {
-    package static var blank: MemoryReading.Size { MemoryReading.Size(run: RunID(0), bytes: 0) }
-
-    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &run)
-        try coder.size(2, &bytes)
-        try coder.sparseSize(3, &uncertainty)
     }
 }

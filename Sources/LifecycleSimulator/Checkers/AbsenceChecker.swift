@@ -30,18 +30,18 @@ struct AbsenceChecker {
         absenceBegan = false
         isOver = false
         switch event {
-        case .sleepRequested:
+        case .absence(.sleepRequested):
             isSleepAllowed = false
             if !isSleeping { begin(model) }
             isSleeping = true
-        case .locked:
+        case .absence(.locked):
             if !isLocked { begin(model) }
             isLocked = true
         // A new daemon assumes that the machine is awake.
-        case .awoke, .recovered:
+        case .absence(.awoke), .recovered:
             isOver = isSleeping && !isLocked
             isSleeping = false
-        case .unlocked:
+        case .absence(.unlocked):
             isOver = isLocked && !isSleeping
             isLocked = false
         case .requested(_, _, let request, by: _):
@@ -53,7 +53,9 @@ struct AbsenceChecker {
                 .push, .send, .cancelTask, .scene(_, .background), .scene(_, .close):
                 break
             }
-        case .configured, .started, .registered, .unregistered, .shutdownRequested, .run(_, .scene): isUnchanged = false
+        case .configuration(.configured), .configuration(.started), .configuration(.registered),
+            .configuration(.unregistered), .shutdownRequested, .run(_, .scene):
+            isUnchanged = false
         default: break
         }
     }

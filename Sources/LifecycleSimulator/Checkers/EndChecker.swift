@@ -19,7 +19,7 @@ struct EndChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         current = nil
-        if let app, case .registered = event, model.isShuttingDown { apps[app].isChangedLate = true }
+        if let app, case .configuration(.registered) = event, model.isShuttingDown { apps[app].isChangedLate = true }
         guard let app, case .requested(let id, _, let request, by: _) = event else { return }
         current = (id, app, apps[app].isEndRequested)
         switch request {

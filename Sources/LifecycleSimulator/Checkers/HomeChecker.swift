@@ -13,11 +13,11 @@ struct HomeChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         switch event {
-        case .locked: isLocked = true
-        case .unlocked: isLocked = false
-        case .sleepRequested: isSleeping = true
+        case .absence(.locked): isLocked = true
+        case .absence(.unlocked): isLocked = false
+        case .absence(.sleepRequested): isSleeping = true
         // A new daemon assumes that the machine is awake.
-        case .awoke, .recovered: isSleeping = false
+        case .absence(.awoke), .recovered: isSleeping = false
         case .requested(_, _, .background, by: _), .requested(_, _, .terminate, by: _),
             .requested(_, _, .remove, by: _), .requested(_, _, .launch(.background, _, _, _), by: _),
             .requested(_, _, .scene(_, .background), by: _):

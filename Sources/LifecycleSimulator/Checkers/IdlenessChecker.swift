@@ -63,7 +63,7 @@ struct IdlenessChecker {
         case .run(let run, .suspension(.locksFound)):
             apps[app].hintedAt = nil
             if model.apps[app].run == run { apps[app].hasLocks = true }
-        case .registered(_, let policy, _):
+        case .configuration(.registered(_, let policy, _)):
             apps[app].hintedAt = nil
             let known = model.apps[app].policy
             if policy.idleTime != known.idleTime || policy.role != known.role { apps[app].changedAt = now }

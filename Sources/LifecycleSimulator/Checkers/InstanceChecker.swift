@@ -23,7 +23,7 @@ struct InstanceChecker {
         if case .recovered = event { for app in apps.indices { apps[app].isFresh = false } }
         guard let app else { return }
         switch event {
-        case .registered(_, let policy, _):
+        case .configuration(.registered(_, let policy, _)):
             if model.apps[app].phase == .unknown { apps[app] = App(isFresh: policy.isTransient) }
         case .requested(let id, _, let request, by: _):
             current = (id, app, apps[app].isRemoveAsked)

@@ -33,7 +33,8 @@ struct JetsamChecker {
     /// Whether an event can make the core choose a victim. Then the foreground slots are recorded before it.
     static func mayChoose(_ event: Event, at level: MemoryLevel) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .suspension(.frozen)),
+        case .memory(.measured), .memory(.pressureSimulated), .configuration(.configured),
+            .run(_, .suspension(.frozen)),
             .run(_, .suspension(.footprintMeasured)),
             .run(_, .memory(.sizeMeasured)):
             true
@@ -47,8 +48,9 @@ struct JetsamChecker {
     mutating func record(_ event: Event, _ model: CoreModel, at now: Microseconds) {
         (launched, overdue, areSlotsKnown) = ([], nil, true)
         switch event {
-        case .configured(let policy): areSlotsKnown = policy.foregroundLimit >= model.manager.foregroundLimit
-        case .memoryMeasured(let measured):
+        case .configuration(.configured(let policy)):
+            areSlotsKnown = policy.foregroundLimit >= model.manager.foregroundLimit
+        case .memory(.measured(let measured)):
             reading = measured
             let isShort = measured.available < model.manager.thresholds(of: measured.total).foreground
             shortSince = isShort ? shortSince ?? now : nil
@@ -74,9 +76,9 @@ struct JetsamChecker {
     /// Whether this kill is for memory: the event gives no other reason. The state change, which names the reason, comes later.
     private func isForMemory(_ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .pressureStalled, .run(_, .suspension(.frozen)),
+        case .memory(.measured), .memory(.pressureSimulated), .memory(.pressureStalled), .run(_, .suspension(.frozen)),
             .run(_, .suspension(.footprintMeasured)),
-            .run(_, .memory(.sizeMeasured)), .configured:
+            .run(_, .memory(.sizeMeasured)), .configuration(.configured):
             true
         // At the end of a shutdown's time all apps are killed, and a suspended one after `UnloadAfterSec=`.
         case .deadlineReached:
@@ -92,9 +94,9 @@ struct JetsamChecker {
         if model.manager.budget != nil || known.policy.memoryMax != nil || known.policy.suspendedMemoryMax != nil {
             return
         }
-        let isSimulated = if case .pressureSimulated = event { true } else { false }
+        let isSimulated = if case .memory(.pressureSimulated) = event { true } else { false }
         if !isSimulated {
-            let isLook = if case .memoryMeasured = event { true } else { false }
+            let isLook = if case .memory(.measured) = event { true } else { false }
             findings.check(isLook, .plentyKillsNothing, "\(known.id) is killed for memory that was not measured")
             findings.check(
                 !isPlenty(model.manager), .plentyKillsNothing,
@@ -138,7 +140,7 @@ struct JetsamChecker {
     /// Checks after a measurement that no app is left which was surely over its `MemoryMax=`. One that the event wakes was
     /// suspended when it was measured.
     func verify(_ event: Event, _ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
-        guard case .memoryMeasured(let reading) = event else { return }
+        guard case .memory(.measured(let reading)) = event else { return }
         checkShortage(reading, model, now, &findings)
         for size in reading.sizes {
             guard let app = model.currentApp(of: size.run), !launched.contains(app) else { continue }

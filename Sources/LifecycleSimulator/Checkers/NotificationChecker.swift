@@ -56,11 +56,11 @@ struct NotificationChecker {
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         current = nil
         if case .shutdownRequested = event { for app in inboxes.indices { inboxes[app].afterEnd = [] } }
-        if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData {
+        if let app, case .configuration(.registered(_, let policy, _)) = event, policy.usesProtectedData {
             isNotifiedOfData[app] = true
         }
-        if let app, case .unregistered = event { discard(app, model) }
-        if let app, case .registered(_, let policy, _) = event { wanted[app] = policy.notifications }
+        if let app, case .configuration(.unregistered) = event { discard(app, model) }
+        if let app, case .configuration(.registered(_, let policy, _)) = event { wanted[app] = policy.notifications }
         if case .observed(let reading, let id) = event {
             for app in inboxes.indices where id.map({ $0 == model.apps[app].id }) ?? true {
                 observe(app, reading, model)

@@ -35,7 +35,9 @@ struct ProcessorChecker {
 
     /// Records an event. Called before the core handles it.
     mutating func record(_ event: Event) {
-        if case .registered(_, let policy, _) = event, policy.backgroundCPUAction != .ignore { isAnyLimited = true }
+        if case .configuration(.registered(_, let policy, _)) = event, policy.backgroundCPUAction != .ignore {
+            isAnyLimited = true
+        }
     }
 
     mutating func record(

@@ -26,16 +26,16 @@ struct RelaunchChecker {
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         starting = []
         switch event {
-        case .started where !model.isShuttingDown:
+        case .configuration(.started) where !model.isShuttingDown:
             starting = model.apps.indices.filter { index in
                 let app = model.apps[index]
                 return app.isRegistered && app.phase == .notRunning && app.policy.launchAtStart != nil
             }
         case .shutdownRequested: for index in apps.indices { excuse(index) }
-        case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered:
+        case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .configuration(.unregistered):
             if let app { excuse(app) }
         // A return after jetsam is cancelled by a manifest that does not ask for it.
-        case .registered(_, let policy, _):
+        case .configuration(.registered(_, let policy, _)):
             guard let app, !apps[app].endsByItself, !policy.isToRun else { return }
             apps[app].due = nil
         case .run(let run, .process(.exited)), .run(let run, .process(.spawnFailed)):
@@ -81,7 +81,8 @@ struct RelaunchChecker {
 
     private static func mayBeJetsam(_ event: Event) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .deadlineReached, .run(_, .suspension(.frozen)),
+        case .memory(.measured), .memory(.pressureSimulated), .configuration(.configured), .deadlineReached,
+            .run(_, .suspension(.frozen)),
             .run(_, .suspension(.footprintMeasured)), .run(_, .memory(.sizeMeasured)):
             true
         default: false

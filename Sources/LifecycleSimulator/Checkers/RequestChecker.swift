@@ -23,7 +23,7 @@ struct RequestChecker {
             let policy = app.map { model.apps[$0].policy } ?? AppPolicy()
             waiting[request] = Waiting(app: app, goal: Self.goal(what.reached(by: policy), policy))
             greatest = max(greatest, request.number)
-        case .pressureSimulated(let request, _):
+        case .memory(.pressureSimulated(let request, _)):
             waiting[request] = Waiting(app: nil, goal: .pressure)
             greatest = max(greatest, request.number)
         case .requestAbandoned(let request):

@@ -41,7 +41,7 @@ struct UnrequestedTimeChecker {
     // MARK: What users ask for
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
-        if case .started = event {
+        if case .configuration(.started) = event {
             for app in model.apps.indices where model.apps[app].policy.launchAtStart != nil {
                 allowStay(app, model, now)
             }
@@ -58,7 +58,7 @@ struct UnrequestedTimeChecker {
         case .run(_, .suspension(.locksFound)):
             allow(app, 6 * .second + model.apps[app].policy.suspendDelay.microseconds + Self.slack, now)
         // The limit may be another one.
-        case .registered, .unregistered: if now > 0 { exempt(app, now) }
+        case .configuration(.registered), .configuration(.unregistered): if now > 0 { exempt(app, now) }
         default: break
         }
     }

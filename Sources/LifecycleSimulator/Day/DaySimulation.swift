@@ -54,9 +54,9 @@ struct DaySimulation {
         let scenario = DayScenario()
         apps = scenario.apps.map { App(settings: $0) }
         for (time, step) in scenario.steps { queue.push(.step(step), at: time) }
-        handle(.locked)
+        handle(.absence(.locked))
         for index in apps.indices {
-            handle(.registered(apps[index].settings.id, apps[index].settings.policy, launches: 0))
+            handle(.configuration(.registered(apps[index].settings.id, apps[index].settings.policy, launches: 0)))
             handle(.timer(apps[index].settings.id, .began(TimerMoment(clock), last: nil)))
             plan(index)
         }
@@ -93,8 +93,8 @@ struct DaySimulation {
         cause = .user
         switch item {
         case .event(let event): handle(event)
-        case .step(.lock): handle(.locked)
-        case .step(.unlock): handle(.unlocked)
+        case .step(.lock): handle(.absence(.locked))
+        case .step(.unlock): handle(.absence(.unlocked))
         case .step(.open(let app)): request(.activate, app)
         case .step(.push(let app)):
             cause = .push
@@ -103,7 +103,7 @@ struct DaySimulation {
             if let run = apps[app].run { handle(.run(run, isOn ? .mode(.began(mode)) : .mode(.ended(mode)))) }
         case .step(.sleep(let time)):
             sleepTime = time
-            handle(.sleepRequested)
+            handle(.absence(.sleepRequested))
         }
     }
 
@@ -116,7 +116,7 @@ struct DaySimulation {
     private mutating func sleep() {
         now += sleepTime
         slept += sleepTime
-        handle(.awoke)
+        handle(.absence(.awoke))
         for index in apps.indices where !apps[index].isReported { plan(index) }
     }
 
@@ -205,7 +205,7 @@ struct DaySimulation {
             return [.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: size(of: run)))))]
         case .measureSize(let run):
             return [.run(run, .memory(.sizeMeasured(bytes: size(of: run), estimate: size(of: run))))]
-        case .measureMemory: return [.memoryMeasured(reading)]
+        case .measureMemory: return [.memory(.measured(reading))]
         case .kill(let run), .notify(let run, .willTerminate):
             return [.run(run, .process(.exited(.kill, cpu: .zero, memory: 0))), .run(run, .process(.emptied))]
         case .report(.deadlineStarted(let id, .wake, _, _)):

@@ -41,7 +41,7 @@ extension MemorySimulation {
 
     /// Whether this is a measurement by which too little is available.
     private func isShort(_ event: Event) -> Bool {
-        guard case .memoryMeasured(let reading) = event else { return false }
+        guard case .memory(.measured(let reading)) = event else { return false }
         let available = reading.limit?.available ?? reading.available
         return available < max(UInt64(criticalBytes), 64 << 20)
     }

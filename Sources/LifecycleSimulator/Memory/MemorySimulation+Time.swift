@@ -136,6 +136,6 @@ extension MemorySimulation {
             full >= 100 * .millisecond ? .critical : some >= 70 * .millisecond ? .warning : nil
         guard let level else { return }
         window = (now, machine.someStalls, machine.fullStalls)
-        queue.push(.deliver(.pressureStalled(level)), at: now)
+        queue.push(.deliver(.memory(.pressureStalled(level))), at: now)
     }
 }

@@ -113,9 +113,9 @@ package struct MemorySimulation<Core: DecidingCore> {
     }
 
     package mutating func run() -> MemoryOutcome {
-        handle(.configured(manager))
-        for app in scenario.apps { handle(.registered(app.id, app.policy, launches: 0)) }
-        handle(.started)
+        handle(.configuration(.configured(manager)))
+        for app in scenario.apps { handle(.configuration(.registered(app.id, app.policy, launches: 0))) }
+        handle(.configuration(.started))
         for (time, step) in scenario.steps { queue.push(.step(step), at: time) }
         while advance() {}
         finish()
@@ -195,7 +195,7 @@ package struct MemorySimulation<Core: DecidingCore> {
     private mutating func measure() {
         if let nextTick, lastTick < now { return queue.push(.measure, at: nextTick) }
         for app in processes.indices { sizesRead[app] = processes[app]?.size ?? 0 }
-        handle(.memoryMeasured(machine.reading(sizes)))
+        handle(.memory(.measured(machine.reading(sizes))))
     }
 
     private mutating func perform(_ step: MemoryScenario.Step) {
@@ -225,7 +225,7 @@ package struct MemorySimulation<Core: DecidingCore> {
         for (rank, app) in sorted.enumerated() {
             var policy = scenario.apps[app].policy
             policy.jetsamPriority = rank - 1000
-            handle(.registered(scenario.apps[app].id, policy, launches: 0))
+            handle(.configuration(.registered(scenario.apps[app].id, policy, launches: 0)))
         }
     }
 

@@ -37,7 +37,7 @@ extension TimerSimulation {
         case .runHook(let run, _, let number): return [.run(run, .hookEnded(number: number, .ended(.exited(0))))]
         case .kill(let run): return end(run, .signaled(9, coreDumped: false))
         case .measureMemory:
-            return [.memoryMeasured(MemoryReading(total: 8 << 30, available: 7 << 30, sizes: []))]
+            return [.memory(.measured(MemoryReading(total: 8 << 30, available: 7 << 30, sizes: [])))]
         case .report(.deadlineStarted(let id, .wake, _, _)):
             if let index = apps.firstIndex(where: { $0.id == id }) { apps[index].wakeOpen = true }
             return []

@@ -88,7 +88,7 @@ package struct TimerSimulation {
 
     private mutating func begin() {
         for index in apps.indices {
-            handle(.registered(apps[index].id, apps[index].policy, launches: 0))
+            handle(.configuration(.registered(apps[index].id, apps[index].policy, launches: 0)))
             beginTimers(index)
         }
         save()
@@ -100,8 +100,8 @@ package struct TimerSimulation {
         let id = apps[index].id
         let isNew = core.timerState(of: id) == nil
         if fault == .losesBase, !isNew {
-            handle(.unregistered(id))
-            handle(.registered(id, apps[index].policy, launches: 0))
+            handle(.configuration(.unregistered(id)))
+            handle(.configuration(.registered(id, apps[index].policy, launches: 0)))
         }
         if isNew || fault == .losesBase {
             let last = apps[index].settings.isPersistent ? apps[index].stamp.map { min($0, reading.realtime) } : nil
@@ -276,7 +276,7 @@ package struct TimerSimulation {
         handle(.recovered)
         for run in core.runIDs { handle(.run(run, .process(.reattached(messagesKept: true)))) }
         for index in apps.indices {
-            handle(.registered(apps[index].id, apps[index].policy, launches: 1))
+            handle(.configuration(.registered(apps[index].id, apps[index].policy, launches: 1)))
             beginTimers(index)
         }
     }

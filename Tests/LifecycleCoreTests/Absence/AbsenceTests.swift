@@ -12,13 +12,13 @@ struct AbsenceTests {
         let harness = Harness("photos")
         harness.launch("photos")
         var mark = harness.mark
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         #expect(harness.notices("photos", since: mark) == [.willResignActive(.background), .didEnterBackground])
         #expect(harness.state("photos") == .background)
         #expect(allowed(harness) == 1)
         #expect(!harness.view("photos").isForeground)
         mark = harness.mark
-        harness.handle(.awoke)
+        harness.handle(.absence(.awoke))
         #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive(.return)])
         #expect(harness.changes("photos", since: mark) == ["inactive: awoke", "active: awoke"])
     }
@@ -28,7 +28,7 @@ struct AbsenceTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         harness.advance(.milliseconds(4900))
         #expect(allowed(harness) == 0)
         if answers {
@@ -45,13 +45,13 @@ struct AbsenceTests {
     func emptyForeground() {
         let harness = Harness("photos", "mail")
         harness.suspend("mail")
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         #expect(allowed(harness) == 1)
         // The machine is suspended, then powered off.
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         #expect(allowed(harness) == 2)
-        harness.handle(.awoke)
-        harness.handle(.awoke)
+        harness.handle(.absence(.awoke))
+        harness.handle(.absence(.awoke))
         #expect(harness.state("mail") == .suspended)
     }
 
@@ -59,10 +59,10 @@ struct AbsenceTests {
     func suspendedDuringAbsence() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.advance(.seconds(60))
         #expect(harness.state("photos") == .suspended)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("photos") == .active)
         #expect(harness.launches("photos").count == 1)
     }
@@ -72,12 +72,12 @@ struct AbsenceTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .hangs }
         let request = harness.launch("photos")
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         #expect(allowed(harness) == 1)
         harness.handle(.run(harness.run("photos"), .process(.executed)))
         #expect(harness.state("photos") == .background)
         #expect(!harness.isAnswered(request))
-        harness.handle(.awoke)
+        harness.handle(.absence(.awoke))
         #expect(harness.answers[request] == .done(.active))
     }
 
@@ -87,12 +87,12 @@ struct AbsenceTests {
         let harness = Harness("photos")
         harness.launch("photos", .background)
         if isSuspended { harness.suspend("photos") }
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         let mark = harness.mark
         let request = harness.activate("photos")
         #expect(!harness.isAnswered(request))
         #expect(harness.notices("photos", since: mark).isEmpty)
-        harness.handle(.awoke)
+        harness.handle(.absence(.awoke))
         #expect(harness.answers[request] == .done(.active))
     }
 
@@ -101,10 +101,10 @@ struct AbsenceTests {
     func askedWhileLocked() {
         let harness = Harness("photos", "phone")
         harness.launch("photos")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         let request = harness.launch("phone")
         #expect(harness.answers[request] == .done(.active))
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("phone") == .active)
         #expect(harness.state("photos") != .active)
     }
@@ -113,11 +113,11 @@ struct AbsenceTests {
     func both() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.handle(.locked)
-        harness.handle(.sleepRequested)
-        harness.handle(.awoke)
+        harness.handle(.absence(.locked))
+        harness.handle(.absence(.sleepRequested))
+        harness.handle(.absence(.awoke))
         #expect(harness.state("photos") != .active)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("photos") == .active)
     }
 
@@ -127,9 +127,9 @@ struct AbsenceTests {
     func movedAway(isEnd: Bool) {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         if isEnd { harness.terminate("photos") } else { harness.background("photos") }
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("photos") == (isEnd ? .notRunning : .background))
         #expect(harness.launches("photos").count == 1)
     }
@@ -140,9 +140,9 @@ struct AbsenceTests {
         harness.configure { $0.foregroundLimit = 2 }
         harness.launch("photos")
         harness.launch("mail")
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         #expect(allowed(harness) == 1)
-        harness.handle(.awoke)
+        harness.handle(.absence(.awoke))
         #expect(harness.state("photos") == .active && harness.state("mail") == .active)
         harness.launch("maps")
         #expect(harness.state("photos") == .background)
@@ -156,10 +156,10 @@ struct AbsenceTests {
         harness.configure { $0.foregroundLimit = 2 }
         harness.launch("photos")
         harness.launch("mail")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.advance(.seconds(5))
         harness.configure { $0.foregroundLimit = 1 }
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("photos") == .suspended)
         #expect(harness.state("mail") == .active)
     }
@@ -168,9 +168,9 @@ struct AbsenceTests {
     func endsDuringAbsence() {
         let harness = Harness("photos", "mail")
         harness.launch("photos")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.exit("photos")
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("photos") == .notRunning)
         harness.launch("mail")
         #expect(harness.state("mail") == .active)
@@ -181,11 +181,11 @@ struct AbsenceTests {
         let harness = Harness("photos") { $0.relaunch = .always }
         harness.launch("photos")
         harness.advance(.seconds(60))
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.crash("photos")
         #expect(harness.launches("photos").count == 2)
         #expect(harness.state("photos") == .background)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("photos") == .active)
     }
 
@@ -193,7 +193,7 @@ struct AbsenceTests {
     func interrupt() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         let request = harness.request("photos", .interrupt)
         #expect(harness.answers[request] == .refused(.notInForeground))
     }
@@ -203,7 +203,7 @@ struct AbsenceTests {
         let harness = Harness("photos", "phone")
         harness.configure { $0.foregroundLimit = 2 }
         harness.launch("photos")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.launch("phone")
         harness.simulate(.critical)
         #expect(harness.killed() == ["photos"])
@@ -214,10 +214,10 @@ struct AbsenceTests {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.handle(.sleepRequested)
+        harness.handle(.absence(.sleepRequested))
         harness.handle(.shutdownRequested(immediately: true))
         #expect(allowed(harness) == 1)
-        harness.handle(.awoke)
+        harness.handle(.absence(.awoke))
         #expect(harness.effects.contains(.finish))
     }
 
@@ -232,13 +232,13 @@ struct AbsenceTests {
         harness.launch("mail", .background)
         harness.launch("photos")
         let mark = harness.mark
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         #expect(harness.delivered("photos", since: mark) == [data("unavailable")])
         let effects = harness.effects(since: mark)
         let delivery = try #require(effects.firstIndex { if case .deliver = $0 { true } else { false } })
         let left = try #require(effects.firstIndex { if case .notify = $0 { true } else { false } })
         #expect(delivery < left)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.delivered("photos", since: mark) == [data("unavailable"), data("available")])
         #expect(harness.delivered("mail").isEmpty)
     }
@@ -247,11 +247,11 @@ struct AbsenceTests {
     func protectedDataOnce() {
         let harness = Harness("photos") { $0.usesProtectedData = true }
         harness.launch("photos")
-        harness.handle(.locked)
-        harness.handle(.sleepRequested)
-        harness.handle(.awoke)
+        harness.handle(.absence(.locked))
+        harness.handle(.absence(.sleepRequested))
+        harness.handle(.absence(.awoke))
         #expect(harness.delivered("photos") == [data("unavailable")])
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.delivered("photos") == [data("unavailable"), data("available")])
     }
 
@@ -259,8 +259,8 @@ struct AbsenceTests {
     func protectedDataSuspended() {
         let harness = Harness("photos") { $0.usesProtectedData = true }
         harness.suspend("photos")
-        harness.handle(.locked)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.locked))
+        harness.handle(.absence(.unlocked))
         harness.activate("photos")
         #expect(harness.state("photos") == .active)
         #expect(harness.delivered("photos").isEmpty)
@@ -269,7 +269,7 @@ struct AbsenceTests {
     @Test("an app that is launched while protected data is unavailable is notified (L15)")
     func protectedDataAtLaunch() {
         let harness = Harness("photos") { $0.usesProtectedData = true }
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.launch("photos", .background)
         #expect(harness.delivered("photos") == [data("unavailable")])
     }

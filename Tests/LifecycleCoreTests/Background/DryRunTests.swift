@@ -171,7 +171,7 @@ struct DryRunTests {
         let harness = Harness()
         var manager = ManagerPolicy()
         manager.isDryRun = true
-        harness.handle(.configured(manager))
+        harness.handle(.configuration(.configured(manager)))
         harness.register("notes")
         harness.register("clock") { $0.suspension = .no }
         for name in ["notes", "clock"] {
@@ -182,14 +182,14 @@ struct DryRunTests {
         #expect(harness.view("notes").awake.map(\.reason) == [.dryRun])
         #expect(harness.view("clock").awake.map(\.reason) == [.neverSuspended])
         manager.isDryRun = false
-        harness.handle(.configured(manager))
+        harness.handle(.configuration(.configured(manager)))
         #expect(results(harness).map(\.reason) == [.requested])
         harness.advance(.zero)
         #expect(harness.state("notes") == .suspended)
         #expect(harness.state("clock") == .background)
         // A dry run freezes nothing: what is suspended runs again.
         manager.isDryRun = true
-        harness.handle(.configured(manager))
+        harness.handle(.configuration(.configured(manager)))
         harness.advance(.seconds(2))
         #expect(harness.view("notes").awake.map(\.reason) == [.dryRun])
     }

@@ -140,10 +140,10 @@ struct SnapshotTests {
         let harness = harness { $0.usesProtectedData = true }
         harness.register("mail") { $0.usesProtectedData = false }
         #expect(harness.core.snapshotRules(of: id("photos"))?.isWithheld == false)
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         #expect(harness.core.snapshotRules(of: id("photos"))?.isWithheld == true)
         #expect(harness.core.snapshotRules(of: id("mail"))?.isWithheld == false)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         let rules = harness.core.snapshotRules(of: id("photos"))
         #expect(rules == SnapshotRules(isHidden: false, isWithheld: false, isGivenByApp: true))
     }

@@ -232,13 +232,13 @@ struct UnrequestedTimeTests {
         }
         harness.launch("photos")
         harness.advance(.seconds(20))
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.task("photos", "upload")
         harness.advance(.seconds(12))
         harness.crash("photos")
         harness.advance(.seconds(60))
         #expect(harness.state("photos") == .notRunning)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         harness.advance(.zero)
         #expect(harness.state("photos") == .active)
     }

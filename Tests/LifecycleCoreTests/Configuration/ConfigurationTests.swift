@@ -53,7 +53,7 @@ struct ConfigurationTests {
         harness.register("mail") { $0.launchAtStart = .background }
         harness.register("photos") { $0.launchAtStart = .foreground }
         harness.register("music")
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(harness.state("mail") == .background)
         #expect(harness.state("photos") == .active)
         #expect(harness.state("music") == .notRunning)
@@ -67,7 +67,7 @@ struct ConfigurationTests {
         let closing = Harness()
         closing.register("mail") { $0.launchAtStart = .background }
         closing.handle(.shutdownRequested(immediately: false))
-        closing.handle(.started)
+        closing.handle(.configuration(.started))
         #expect(closing.launches("mail") == [])
     }
 

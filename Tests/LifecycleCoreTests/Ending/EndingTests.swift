@@ -103,7 +103,7 @@ struct EndingTests {
             harness.kernel.others = 15 * gibibyte + 200 * mebibyte
             harness.launch("photos", .background)
             for _ in 0...3 {
-                harness.handle(.pressureStalled(.warning))
+                harness.handle(.memory(.pressureStalled(.warning)))
                 harness.delay(.seconds(2))
             }
         }
@@ -230,7 +230,7 @@ struct EndingTests {
     @Test("receipts are numbered from the given first number (L45)")
     func numbers() {
         var core = LifecycleCore(firstRun: 7, firstReceipt: 40)
-        _ = core.handle(.registered(id("photos"), AppPolicy(), launches: 0), at: .origin)
+        _ = core.handle(.configuration(.registered(id("photos"), AppPolicy(), launches: 0)), at: .origin)
         let launch = Request.launch(.foreground, reason: .user, url: nil)
         _ = core.handle(.requested(RequestID(1), id("photos"), launch), at: .origin)
         let effects = core.handle(

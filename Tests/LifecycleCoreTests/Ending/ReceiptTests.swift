@@ -128,14 +128,17 @@ struct ReceiptTests {
         let run = harness.run("photos")
         for size in [80, 200, 120] as [UInt64] {
             harness.handle(
-                .memoryMeasured(
-                    MemoryReading(total: 1 << 33, available: 1 << 32, sizes: [.init(run: run, bytes: size * mebibyte)]))
+                .memory(
+                    .measured(
+                        MemoryReading(
+                            total: 1 << 33, available: 1 << 32, sizes: [.init(run: run, bytes: size * mebibyte)])))
             )
         }
         harness.terminate("photos")
         harness.handle(
-            .memoryMeasured(
-                MemoryReading(total: 1 << 33, available: 1 << 32, sizes: [.init(run: run, bytes: 15 * mebibyte)])))
+            .memory(
+                .measured(
+                    MemoryReading(total: 1 << 33, available: 1 << 32, sizes: [.init(run: run, bytes: 15 * mebibyte)]))))
         harness.exit("photos")
         let receipt = try harness.receipt("photos")
         #expect(receipt.memory == 120 * mebibyte)

@@ -238,11 +238,11 @@ struct UnloadTests {
         #expect(harness.state("web") == .background)
 
         let away = Self.suspended()
-        away.handle(.sleepRequested)
+        away.handle(.absence(.sleepRequested))
         away.activate("web")
         away.advance(.seconds(700))
         #expect(away.state("web") == .suspended)
-        away.handle(.awoke)
+        away.handle(.absence(.awoke))
         #expect(away.state("web") == .active)
     }
 

@@ -59,7 +59,7 @@ struct HomeTests {
                 $0.launchAtStart = .foreground
             }
             for other in others { harness.register(other) { $0.launchAtStart = .foreground } }
-            harness.handle(.started)
+            harness.handle(.configuration(.started))
             #expect(harness.state("home") == state)
         }
     }
@@ -67,7 +67,7 @@ struct HomeTests {
     @Test("without LaunchAtStart= the home app is launched when an app has left the foreground (L49)")
     func notAtStart() {
         let harness = harness("photos", state: .notRunning)
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(harness.launches("home").isEmpty)
         harness.crash("photos")
         #expect(harness.state("home") == .active)
@@ -148,11 +148,11 @@ struct HomeTests {
     @Test("while the screen is locked the home app waits (L15, L49)")
     func locked() {
         let harness = harness("photos")
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         harness.terminate("photos")
         harness.advance(.seconds(10))
         #expect(harness.state("home") == .suspended)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(harness.state("home") == .active)
     }
 

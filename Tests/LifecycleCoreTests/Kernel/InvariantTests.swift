@@ -10,7 +10,7 @@ struct InvariantTests {
     private func core(_ policy: AppPolicy = AppPolicy()) -> LifecycleCore {
         var core = LifecycleCore()
         core.continueAfterBrokenInvariants()
-        _ = core.handle(.registered(app, policy, launches: 0), at: .origin)
+        _ = core.handle(.configuration(.registered(app, policy, launches: 0)), at: .origin)
         return core
     }
 
@@ -30,7 +30,7 @@ struct InvariantTests {
     func isKept() {
         var core = core()
         core.visibleCount = 1
-        for _ in 0..<3 { _ = core.handle(.locked, at: .origin) }
+        for _ in 0..<3 { _ = core.handle(.absence(.locked), at: .origin) }
         #expect(core.brokenInvariants.map(\.sentence) == ["the counts of apps are wrong"])
         #expect(core.brokenInvariants[0].location.contains("LifecycleCore+Invariants.swift:"))
         #expect(core.brokenInvariants[0].app == nil)
@@ -40,7 +40,7 @@ struct InvariantTests {
     func isNoState() {
         var broken = core()
         broken.visibleCount = 1
-        _ = broken.handle(.unlocked, at: .origin)
+        _ = broken.handle(.absence(.unlocked), at: .origin)
         broken.visibleCount = 0
         #expect(broken == core())
     }

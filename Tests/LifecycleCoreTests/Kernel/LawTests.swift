@@ -108,7 +108,7 @@ struct LawTests {
         harness.suspend("mail")
         #expect(harness.core.nextDeadline == nil)
         // Memory is short and all apps are suspended: measured rarely, until the shortage is over.
-        harness.handle(.memoryMeasured(.init(total: 16 * gibibyte, available: 900 * mebibyte, sizes: [])))
+        harness.handle(.memory(.measured(.init(total: 16 * gibibyte, available: 900 * mebibyte, sizes: []))))
         #expect(harness.core.memory.level == .warning)
         #expect(harness.core.nextDeadline == harness.now + .seconds(10))
         harness.advance(.seconds(10))

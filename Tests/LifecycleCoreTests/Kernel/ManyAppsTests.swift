@@ -11,7 +11,7 @@ struct ManyAppsTests {
         var core = LifecycleCore()
         for number in 0..<count {
             let app = id("app\(number)")
-            _ = core.handle(.registered(app, AppPolicy(), launches: 0), at: .origin)
+            _ = core.handle(.configuration(.registered(app, AppPolicy(), launches: 0)), at: .origin)
             let launch = Request.launch(.background, reason: .user, url: nil)
             for effect in core.handle(.requested(RequestID(UInt64(number)), app, launch), at: .origin) {
                 guard case .spawn(_, let run, _) = effect else { continue }
@@ -79,8 +79,8 @@ struct ManyAppsTests {
         var policy = AppPolicy()
         policy.relaunch = .always
         policy.launchAtStart = .background
-        _ = core.handle(.registered(app, policy, launches: 0), at: .origin)
-        _ = core.handle(.started, at: .origin)
+        _ = core.handle(.configuration(.registered(app, policy, launches: 0)), at: .origin)
+        _ = core.handle(.configuration(.started), at: .origin)
         let run = try #require(core.run(of: app))
         _ = core.handle(.run(run, .process(.spawned(pid: 9999))), at: .origin)
         _ = core.handle(.run(run, .process(.executed)), at: .origin)
@@ -99,13 +99,13 @@ struct ManyAppsTests {
         var core = Self.runningApps()
         var policy = ManagerPolicy()
         policy.foregroundLimit = 3
-        _ = core.handle(.configured(policy), at: .origin)
+        _ = core.handle(.configuration(.configured(policy)), at: .origin)
         #expect(core.lastEventSize == 0)
         // All ranks change.
         policy.jetsamOrder = .lru
-        _ = core.handle(.configured(policy), at: .origin)
+        _ = core.handle(.configuration(.configured(policy)), at: .origin)
         #expect(core.lastEventSize == Self.count)
-        _ = core.handle(.registered(id("app7"), AppPolicy(), launches: 0), at: .origin)
+        _ = core.handle(.configuration(.registered(id("app7"), AppPolicy(), launches: 0)), at: .origin)
         #expect(core.lastEventSize == 1)
     }
 

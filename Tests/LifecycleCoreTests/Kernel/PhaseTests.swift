@@ -37,7 +37,7 @@ struct PhaseTests {
     /// A core whose only app has index 0 and is not running.
     private static func core() -> LifecycleCore {
         var core = LifecycleCore()
-        _ = core.handle(.registered(AppID("photos")!, AppPolicy(), launches: 0), at: .origin)
+        _ = core.handle(.configuration(.registered(AppID("photos")!, AppPolicy(), launches: 0)), at: .origin)
         return core
     }
 

@@ -102,8 +102,8 @@ struct RandomEventTests {
         }
         harness.kernel.clients = [:]
         harness.simulate(.normal)
-        harness.handle(.awoke)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.awoke))
+        harness.handle(.absence(.unlocked))
         harness.release()
         for run in harness.kernel.processes.keys.sorted() where harness.kernel.processes[run]!.isAlive {
             guard harness.core.app(of: run) != nil else { continue }
@@ -260,12 +260,17 @@ struct RandomEventTests {
 
     private static func machine(_ harness: Harness, _ random: inout RandomGenerator) {
         switch Int.random(in: 0..<7, using: &random) {
-        case 5...6: harness.handle(random.pick([.sleepRequested, .awoke, .awoke, .locked, .unlocked, .unlocked]))
+        case 5...6:
+            harness.handle(
+                random.pick([
+                    .absence(.sleepRequested), .absence(.awoke), .absence(.awoke), .absence(.locked),
+                    .absence(.unlocked), .absence(.unlocked),
+                ]))
         case 0:
-            harness.handle(.pressureStalled(.warning))
+            harness.handle(.memory(.pressureStalled(.warning)))
             let (kind, payload) = (random.pick(Notification.kinds), random.pick(["a", "b", ""]))
             harness.handle(.observed(Notification(kind: kind, payload: payload)!))
-        case 1: harness.handle(.pressureStalled(.critical))
+        case 1: harness.handle(.memory(.pressureStalled(.critical)))
         case 2: harness.simulate(random.pick(MemoryLevel.allCases))
         default: harness.kernel.others = random.pick([2, 2, 13, 15, 16]) * gibibyte
         }
@@ -275,7 +280,7 @@ struct RandomEventTests {
         switch Int.random(in: 0..<5, using: &random) {
         case 0: harness.unregister(app)
         case 1: harness.register(app, policy: { vary(&$0, &random) })
-        case 2: harness.handle(.started)
+        case 2: harness.handle(.configuration(.started))
         case 3: harness.configure { $0.foregroundLimit = random.pick([1, 2, 3]) }
         default: harness.register(app)
         }

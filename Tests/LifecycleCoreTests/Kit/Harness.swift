@@ -105,14 +105,14 @@ final class Harness {
         var value = policies[id(name)] ?? AppPolicy()
         policy(&value)
         policies[id(name)] = value
-        handle(.registered(id(name), value, launches: launches))
+        handle(.configuration(.registered(id(name), value, launches: launches)))
     }
 
-    func unregister(_ name: String) { handle(.unregistered(id(name))) }
+    func unregister(_ name: String) { handle(.configuration(.unregistered(id(name)))) }
 
     func configure(_ change: (inout ManagerPolicy) -> Void) {
         change(&manager)
-        handle(.configured(manager))
+        handle(.configuration(.configured(manager)))
     }
 
     func behave(_ name: String, _ change: (inout Kernel.Behaviour) -> Void) {
@@ -160,7 +160,7 @@ final class Harness {
         lastRequest += 1
         let request = RequestID(lastRequest)
         invariants.recordRequest(request)
-        handle(.pressureSimulated(request, level))
+        handle(.memory(.pressureSimulated(request, level)))
         return request
     }
 
@@ -221,7 +221,7 @@ final class Harness {
         kernel.others = 0
         let apps = kernel.total - kernel.reading.available
         kernel.others = kernel.total - apps - mebibytes * mebibyte
-        handle(.pressureStalled(.warning))
+        handle(.memory(.pressureStalled(.warning)))
     }
 
     func effects(since mark: Int) -> [Effect] { log[mark...].map(\.effect) }

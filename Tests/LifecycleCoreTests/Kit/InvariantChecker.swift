@@ -57,15 +57,15 @@ struct InvariantChecker {
             reclaiming = nil
             watched = []
         }
-        if case .memoryMeasured(let reading) = event {
+        if case .memory(.measured(let reading)) = event {
             hasSwap = reading.swapTotal > 0
             isHalfUsed =
                 reading.available <= reading.total / 2
                 || (reading.limit.map { $0.available <= $0.total / 2 } ?? false)
         }
         if case .socketsReady(let app, _) = event { watched.remove(app) }
-        if case .unregistered(let app) = event { holders.remove(app) }
-        if case .registered(let app, let policy, _) = event {
+        if case .configuration(.unregistered(let app)) = event { holders.remove(app) }
+        if case .configuration(.registered(let app, let policy, _)) = event {
             if policy.role == .worker { workers.insert(app) } else { workers.remove(app) }
             seats[app] = policy.seat
             if policy.holdsSockets { holders.insert(app) } else { holders.remove(app) }

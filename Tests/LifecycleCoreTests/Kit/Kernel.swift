@@ -155,7 +155,7 @@ struct Kernel {
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
-        case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
+        case .measureMemory: return measures ? [.memory(.measured(reading))] : []
         case .measureSize(let run):
             let behaviour = behaviour(of: run)
             guard let bytes = behaviour.exact else { return [] }

@@ -48,7 +48,7 @@ struct LaunchAdmissionTests {
         "launches into the background wait while LaunchesAtOnce= others compute, and their deadline starts later (L52)")
     func waits() throws {
         let harness = makeHarness()
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(launching(harness) == ["chat", "mail"])
         #expect(waiting(harness) == ["maps", "music", "notes"])
         #expect(harness.state("maps") == .notRunning)
@@ -70,7 +70,7 @@ struct LaunchAdmissionTests {
         let harness = makeHarness()
         harness.behave("run@cat") { $0.launching = .executes }
         harness.register("run@cat") { ($0.role, $0.isAttached, $0.readiness) = (.worker, true, .notified) }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         harness.request("run@cat", .launch(.background, reason: .user, url: nil))
         #expect(harness.state("run@cat") == .launching)
         becomeReady(harness, "mail")
@@ -80,14 +80,14 @@ struct LaunchAdmissionTests {
     @Test("without LaunchesAtOnce= no launch waits (L52)")
     func unlimited() {
         let harness = makeHarness(atOnce: nil)
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(launching(harness) == Self.apps)
     }
 
     @Test("a higher limit admits launches that wait (L52)")
     func limitChanges() {
         let harness = makeHarness(atOnce: 1)
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         harness.configure { $0.launchesAtOnce = 3 }
         #expect(launching(harness) == ["chat", "mail", "maps"])
         harness.configure { $0.launchesAtOnce = nil }
@@ -112,7 +112,7 @@ struct LaunchAdmissionTests {
     func requestsComeFirst() {
         let harness = makeHarness(atOnce: 1)
         harness.register("notes") { $0.launchAtStart = nil }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         compute(harness, ["chat"], for: .seconds(1))
         let request = harness.launch("notes", .background)
         #expect(waiting(harness) == ["mail", "maps", "music", "notes"])
@@ -126,7 +126,7 @@ struct LaunchAdmissionTests {
     @Test("a launch that waits for something else than a processor does not hold up others (L52)")
     func idleLaunch() {
         let harness = makeHarness()
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         compute(harness, ["mail"], for: .milliseconds(25))
         #expect(launching(harness) == ["chat", "mail", "maps"])
         // `chat` is idle and `maps` too: `mail` alone keeps its slot.
@@ -137,7 +137,7 @@ struct LaunchAdmissionTests {
     @Test("a launch that waits for a processor keeps its slot (L48, L52)")
     func starvedLaunch() {
         let harness = makeHarness()
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         for _ in 0..<400 {
             for app in ["chat", "mail"] { harness.behave(app) { $0.waited += .milliseconds(5) } }
             harness.advance(.milliseconds(5))
@@ -148,7 +148,7 @@ struct LaunchAdmissionTests {
     @Test("a launch that got no processor since it was measured keeps its slot (L48, L52)")
     func neverRan() {
         let harness = makeHarness(atOnce: 1)
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         harness.kernel.measuresActivity = false
         var activity = RunActivity(cpu: .zero, waited: .zero)
         for isRunnable in [true, true, false] {
@@ -164,7 +164,7 @@ struct LaunchAdmissionTests {
     func executedLate() {
         let harness = makeHarness()
         for app in ["chat", "mail"] { harness.behave(app) { $0.launching = .spawns } }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         harness.advance(.seconds(1))
         #expect(launching(harness) == ["chat", "mail"])
         for app in ["chat", "mail"] { harness.handle(.run(harness.run(app), .process(.executed))) }
@@ -175,7 +175,7 @@ struct LaunchAdmissionTests {
     @Test("a measurement that comes late does not make a launch idle (L52)")
     func measuredLate() {
         let harness = makeHarness(atOnce: 1)
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         let run = harness.run("chat")
         harness.kernel.measuresActivity = false
         func answer(_ used: Duration) {
@@ -198,7 +198,7 @@ struct LaunchAdmissionTests {
     func longestSlot() {
         let harness = makeHarness(atOnce: 1)
         for app in Self.apps { harness.register(app) { $0.launchDeadline = nil } }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         compute(harness, ["chat"], for: .seconds(29))
         #expect(launching(harness) == ["chat"])
         compute(harness, ["chat"], for: .seconds(10))
@@ -218,7 +218,7 @@ struct LaunchAdmissionTests {
     func failures() {
         let harness = makeHarness(atOnce: 1)
         harness.behave("chat") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(launching(harness) == ["mail"])
         harness.crash("mail")
         #expect(launching(harness) == ["maps"])
@@ -340,7 +340,7 @@ struct LaunchAdmissionTests {
     func shownAtStart() {
         let harness = makeHarness(atOnce: 2)
         for app in ["mail", "maps"] { harness.register(app) { $0.launchAtStart = .foreground } }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(harness.launches("maps").map(\.state) == [.foreground])
         #expect(launching(harness) == ["chat", "maps"])
         #expect(waiting(harness) == ["mail", "music", "notes"])

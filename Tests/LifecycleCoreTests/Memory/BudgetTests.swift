@@ -44,11 +44,11 @@ struct BudgetTests {
         harness.configure { $0.budget = 60 * mebibyte }
         #expect(harness.killed().isEmpty)
         harness.kernel.stored = 61 * mebibyte
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         #expect(harness.killed().isEmpty)
         #expect(harness.core.memory.apps == 111 * mebibyte)
         harness.kernel.stored = 20 * mebibyte
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         #expect(harness.killed() == ["photos"])
     }
 
@@ -93,7 +93,7 @@ struct BudgetTests {
         harness.launch("front")
         harness.advance(.seconds(100))
         size(harness, "front", 700)
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         #expect(harness.notices("front").last == .memoryWarning(.critical))
         harness.advance(.milliseconds(4999))
         #expect(harness.killed() == [])

@@ -23,7 +23,7 @@ struct JetsamTests {
     }
 
     /// Reports the sizes of the running apps to the core.
-    private func measure(_ harness: Harness) { harness.handle(.memoryMeasured(harness.kernel.reading)) }
+    private func measure(_ harness: Harness) { harness.handle(.memory(.measured(harness.kernel.reading))) }
 
     @Test("suspended apps are killed before background, inactive and active ones, whatever their sizes (L38)")
     func classes() {
@@ -216,15 +216,15 @@ struct JetsamTests {
         harness.advance(.seconds(1000))
         harness.kernel.others = 15 * gibibyte
         harness.kernel.measures = false
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == [])
         measure(harness)
         #expect(harness.killed() == ["photos"])
         // A measurement is in progress when the victim ends.
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         let old = harness.kernel.reading
         harness.exit("photos", .signaled(9, coreDumped: false))
-        harness.handle(.memoryMeasured(old))
+        harness.handle(.memory(.measured(old)))
         #expect(harness.killed() == ["photos"])
         #expect(harness.effects.last == .measureMemory)
         // The victim freed enough memory.

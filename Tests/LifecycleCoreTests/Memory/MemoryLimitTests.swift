@@ -4,7 +4,7 @@ import Testing
 /// Swap, the tightest limit below the machine's memory, and the limits of apps (L35, L41).
 @Suite("Memory: swap and limits")
 struct MemoryLimitTests {
-    private func look(_ harness: Harness) { harness.handle(.memoryMeasured(harness.kernel.reading)) }
+    private func look(_ harness: Harness) { harness.handle(.memory(.measured(harness.kernel.reading))) }
 
     // MARK: Swap
 
@@ -132,7 +132,7 @@ struct MemoryLimitTests {
             harness.delay(.seconds(1))
             harness.kernel.stalls?.full += .milliseconds(stall)
             harness.kernel.stalls?.some += .milliseconds(stall)
-            harness.handle(.pressureStalled(.critical))
+            harness.handle(.memory(.pressureStalled(.critical)))
         }
         #expect(harness.core.memory.level == .critical)
         #expect(harness.killed() == killed)

@@ -15,7 +15,7 @@ struct MemoryMeasureTests {
         #expect(harness.core.nextDeadline.map { $0 > harness.now } ?? true)
         #expect(harness.effects.filter { $0 == .measureMemory }.count == 1)
         harness.kernel.measures = true
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         harness.advance(.seconds(20))
         #expect(harness.effects.filter { $0 == .measureMemory }.count > 1)
     }
@@ -86,19 +86,19 @@ struct MemoryMeasureTests {
         harness.launch("mail")
         harness.launch("photos", .background)
         harness.kernel.measures = false
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         let before = harness.kernel.reading
         harness.behave("photos") { $0.memory = 30 * mebibyte }
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
-        harness.handle(.memoryMeasured(before))
+        harness.handle(.memory(.measured(before)))
         #expect(harness.view("photos").memory == 30 * mebibyte)
         // Its pages were swapped, and some are not needed any more.
         harness.advance(.seconds(1))
         harness.kernel.measuredSuspended = [id("photos")]
         harness.behave("photos") { $0.memory = 12 * mebibyte }
-        harness.handle(.pressureStalled(.warning))
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.pressureStalled(.warning)))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         #expect(harness.view("photos").memory == 12 * mebibyte)
         #expect(harness.core.memory.apps == 22 * mebibyte)
     }
@@ -110,7 +110,7 @@ struct MemoryMeasureTests {
         harness.suspend("mail")
         harness.suspend("photos")
         harness.kernel.limit = MemoryReading.Limit(group: "/a", total: 2 * gibibyte, available: gibibyte, kills: 3)
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         let view = harness.core.memoryView
         #expect(view.total == 16 * gibibyte)
         #expect(view.available == harness.kernel.reading.available)
@@ -118,7 +118,7 @@ struct MemoryMeasureTests {
         #expect(view.threshold == 2 * gibibyte / 100 * 10)
         #expect(view.candidates.map { "\($0.app) \($0.memory >> 20)" } == ["photos 30", "mail 10"])
         harness.kernel.limit = nil
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.core.memoryView.threshold == gibibyte)
     }
 

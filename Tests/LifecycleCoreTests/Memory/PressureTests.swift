@@ -10,7 +10,7 @@ struct PressureTests {
     private func stall(_ harness: Harness, _ level: MemoryLevel, for time: Duration) {
         let end = harness.now + time
         while harness.now < end {
-            harness.handle(.pressureStalled(level))
+            harness.handle(.memory(.pressureStalled(level)))
             harness.advance(min(.seconds(2), end - harness.now))
         }
     }
@@ -23,7 +23,7 @@ struct PressureTests {
         harness.launch("photos", .background)
         stall(harness, .warning, for: .seconds(5))
         #expect(harness.effects.contains(.freeze(harness.run("photos"), attempt: 1)))
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.notices("photos") == [.didEnterBackground, .memoryWarning(.warning)])
         #expect(try harness.receipt("photos").namespace == .jetsam)
     }
@@ -36,7 +36,7 @@ struct PressureTests {
         stall(harness, .warning, for: .seconds(6))
         #expect(harness.killed() == [])
         #expect(harness.notices("photos").last == .memoryWarning(.warning))
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.notices("photos").last == .willTerminate)
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .jetsam)
@@ -50,13 +50,13 @@ struct PressureTests {
         for app in ["photos", "mail", "music"] { harness.suspend(app) }
         harness.advance(.seconds(1000))
         harness.kernel.others = scarce
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == ["photos"])
         harness.advance(.milliseconds(999))
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == ["photos"])
         harness.advance(.milliseconds(1))
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == ["photos", "mail"])
         #expect(
             harness.receipts.first?.explanation
@@ -71,7 +71,7 @@ struct PressureTests {
         harness.kernel.others = scarce
         harness.kernel.measures = false
         let mark = harness.mark
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.effects(since: mark) == [.measureMemory])
         #expect(harness.core.memory.level == .normal)
     }
@@ -82,7 +82,7 @@ struct PressureTests {
         harness.suspend("mail")
         harness.launch("photos")
         harness.kernel.others = 12 * gibibyte + 180 * mebibyte
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.core.memory.level == .critical)
         stall(harness, .critical, for: .seconds(20))
         #expect(harness.killed() == [])
@@ -94,15 +94,15 @@ struct PressureTests {
         let harness = Harness("photos")
         harness.suspend("photos")
         harness.kernel.others = 13 * gibibyte
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         harness.advance(.seconds(1))
         // 100 % of what is available in a second.
         harness.kernel.refaulted = harness.kernel.reading.available - 1
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == [])
         harness.advance(.seconds(1))
         harness.kernel.refaulted *= 3
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == ["photos"])
     }
 
@@ -111,7 +111,7 @@ struct PressureTests {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.kernel.others = 13 * gibibyte
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.core.memory.level == .critical)
         stall(harness, .warning, for: .seconds(4))
         #expect(harness.core.memory.level == .warning)
@@ -129,7 +129,7 @@ struct PressureTests {
         harness.kernel.others = scarce
         harness.launch("photos", .background)
         stall(harness, .warning, for: .seconds(6))
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.state("photos") == .terminating)
         harness.handle(.run(harness.run("photos"), .deadline(.extended(by: .seconds(60)))))
         harness.advance(.seconds(5))
@@ -147,7 +147,7 @@ struct PressureTests {
         #expect(harness.core.memory.level == .normal)
         #expect(harness.state("photos") == .suspended)
         harness.kernel.others = scarce
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == ["photos"])
     }
 
@@ -161,11 +161,11 @@ struct PressureTests {
         stall(harness, .warning, for: .seconds(5))
         #expect(harness.core.memory.level == .warning)
         #expect(harness.killed() == [])
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.killed() == ["photos"])
         stall(harness, .warning, for: .seconds(5))
         #expect(harness.killed() == ["photos"])
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.killed() == ["photos", "mail"])
     }
 
@@ -175,13 +175,13 @@ struct PressureTests {
         harness.suspend("photos")
         harness.advance(.seconds(1000))
         harness.kernel.others = 13 * gibibyte
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         harness.advance(.seconds(4))
         #expect(harness.core.memory.level == .normal)
         harness.kernel.others = scarce
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         harness.advance(.seconds(2))
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.killed() == [])
     }
 
@@ -209,7 +209,7 @@ struct PressureTests {
         stall(harness, .warning, for: .seconds(14))
         #expect(harness.state("photos") == .terminating)
         #expect(harness.state("mail") == .background)
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == ["photos"])
     }
 
@@ -252,7 +252,7 @@ struct PressureTests {
             (1000, .normal), (999, .warning), (1050, .warning), (1099, .warning), (1100, .normal), (1050, .normal),
         ]
         for (available, level) in levels {
-            harness.handle(.memoryMeasured(.init(total: 16 * gibibyte, available: available * mebibyte, sizes: [])))
+            harness.handle(.memory(.measured(.init(total: 16 * gibibyte, available: available * mebibyte, sizes: []))))
             #expect(harness.core.memory.level == level, "\(available)")
         }
     }
@@ -265,7 +265,7 @@ struct PressureTests {
         let harness = Harness("photos")
         harness.configure { $0.warningAvailable = .bytes(.max) }
         harness.suspend("photos")
-        for _ in 0..<3 { harness.handle(.memoryMeasured(harness.kernel.reading)) }
+        for _ in 0..<3 { harness.handle(.memory(.measured(harness.kernel.reading))) }
         #expect(harness.core.memory.level == .warning)
     }
 

@@ -12,7 +12,7 @@ struct ReclaimTests {
         }
         harness.kernel.others = harness.kernel.total - available
         (harness.kernel.swapTotal, harness.kernel.swapFree) = (gibibyte, gibibyte)
-        harness.handle(.pressureStalled(.normal))
+        harness.handle(.memory(.pressureStalled(.normal)))
         return harness
     }
 
@@ -62,7 +62,7 @@ struct ReclaimTests {
             (harness.kernel.swapTotal, harness.kernel.swapFree) = (total * mebibyte, free * mebibyte)
             harness.behave("photos") { $0.memory = size * mebibyte }
             harness.suspend("photos")
-            harness.handle(.pressureStalled(.normal))
+            harness.handle(.memory(.pressureStalled(.normal)))
             harness.activate("photos")
             harness.suspend("photos")
             harness.advance(.seconds(20))
@@ -89,12 +89,12 @@ struct ReclaimTests {
         harness.advance(.seconds(10_000))
         harness.kernel.others = harness.kernel.total - 610 * mebibyte - 700 * mebibyte
         (harness.kernel.swapTotal, harness.kernel.swapFree) = (gibibyte, 50 * mebibyte)
-        harness.handle(.pressureStalled(.normal))
+        harness.handle(.memory(.pressureStalled(.normal)))
         #expect(reclaims(harness).isEmpty)
         harness.advance(.seconds(10_000))
         (harness.kernel.swapTotal, harness.kernel.swapFree) = (gibibyte, gibibyte)
         harness.kernel.others = harness.kernel.total - 610 * mebibyte - 450 * mebibyte
-        harness.handle(.pressureStalled(.normal))
+        harness.handle(.memory(.pressureStalled(.normal)))
         harness.advance(.seconds(1))
         #expect(reclaims(harness) == [300 * mebibyte])
         harness.handle(.run(harness.run("mail"), .memory(.reclaimed(attempt: 1, bytes: 280 * mebibyte))))
@@ -173,7 +173,7 @@ struct ReclaimTests {
     func bringBack(level: MemoryLevel, swap: UInt64, size: UInt64, expected: Int) {
         let harness = machine { $0.reclaim = .yes }
         (harness.kernel.swapTotal, harness.kernel.swapFree) = (swap, swap)
-        harness.handle(.pressureStalled(.normal))
+        harness.handle(.memory(.pressureStalled(.normal)))
         harness.behave("photos") { $0.memory = size * mebibyte }
         // A critical level costs the largest app its life.
         harness.register("mail") { $0.reclaim = .no }

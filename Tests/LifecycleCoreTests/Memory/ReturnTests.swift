@@ -17,7 +17,7 @@ struct ReturnTests {
         harness.launch("photos", .background)
         harness.advance(.seconds(1))
         harness.kernel.measures = true
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         #expect(victims(harness) == ["photos"])
         return harness
     }
@@ -94,7 +94,7 @@ struct ReturnTests {
         harness.kernel.others = 15 * gibibyte + 200 * mebibyte
         harness.launch("photos", .background)
         for _ in 0..<4 {
-            harness.handle(.pressureStalled(.warning))
+            harness.handle(.memory(.pressureStalled(.warning)))
             harness.advance(.seconds(2))
         }
         #expect(harness.receipts.map(\.namespace) == [.jetsam])
@@ -112,7 +112,7 @@ struct ReturnTests {
         harness.suspend("mail")
         harness.suspend("photos")
         harness.kernel.others = 14 * gibibyte + 400 * mebibyte
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         harness.advance(.seconds(60))
         #expect(victims(harness) == ["photos"])
         #expect(harness.view("photos").memoryAwaited == gibibyte)
@@ -170,7 +170,7 @@ struct ReturnTests {
             var reading = harness.kernel.reading
             reading.limit = .init(group: "/app", total: 1000 * mebibyte, available: available * mebibyte)
             harness.advance(.seconds(30))
-            harness.handle(.memoryMeasured(reading))
+            harness.handle(.memory(.measured(reading)))
         }
         // The threshold is 125 MiB.
         measure(available: 237)
@@ -192,11 +192,11 @@ struct ReturnTests {
             }
         }
         harness.register("front") { $0.relaunch = .always }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         harness.launch("front")
         harness.advance(.seconds(2))
         harness.kernel.others = 15 * gibibyte + 900 * mebibyte
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         harness.advance(.seconds(60))
         #expect(names.allSatisfy { harness.state($0) == .notRunning })
         harness.kernel.others = gibibyte

@@ -14,7 +14,7 @@ struct UncertainSizeTests {
         }
     }
 
-    private func measure(_ harness: Harness) { harness.handle(.memoryMeasured(harness.kernel.reading)) }
+    private func measure(_ harness: Harness) { harness.handle(.memory(.measured(harness.kernel.reading))) }
 
     private func requests(_ harness: Harness, since mark: Int = 0) -> Int {
         harness.effects(since: mark).count { if case .measureSize = $0 { true } else { false } }
@@ -129,7 +129,7 @@ struct UncertainSizeTests {
         harness.suspend("large")
         harness.advance(.seconds(10_000))
         harness.leave(mebibytes: 900)
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == [])
         #expect(requests(harness) == 1)
         answer(harness, "shared", 50)

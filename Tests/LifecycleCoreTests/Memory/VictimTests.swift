@@ -7,7 +7,7 @@ import Testing
 struct VictimTests {
     private func leave(_ harness: Harness, _ mebibytes: UInt64) { harness.leave(mebibytes: mebibytes) }
 
-    private func measure(_ harness: Harness) { harness.handle(.memoryMeasured(harness.kernel.reading)) }
+    private func measure(_ harness: Harness) { harness.handle(.memory(.measured(harness.kernel.reading))) }
 
     // MARK: How many
 
@@ -173,7 +173,7 @@ struct VictimTests {
         harness.advance(.seconds(1000))
         leave(harness, 400)
         harness.advance(.milliseconds(900))
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.killed() == [])
         harness.advance(.milliseconds(200))
         #expect(harness.killed() == ["a"])
@@ -262,7 +262,7 @@ struct VictimTests {
         harness.advance(.seconds(1000))
         leave(harness, 50)
         harness.advance(.milliseconds(900))
-        harness.handle(.pressureStalled(.critical))
+        harness.handle(.memory(.pressureStalled(.critical)))
         #expect(harness.killed() == [])
         harness.advance(.milliseconds(100))
         #expect(harness.killed() == ["front"])
@@ -293,7 +293,7 @@ struct VictimTests {
         harness.advance(.seconds(60))
         #expect(harness.killed() == [])
         // A trigger is evidence as well.
-        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memory(.pressureStalled(.warning)))
         harness.advance(.seconds(1))
         #expect(harness.killed() == ["front"])
     }

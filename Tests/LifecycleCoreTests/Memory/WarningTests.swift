@@ -21,7 +21,7 @@ struct WarningTests {
         harness.suspend("suspended")
         harness.behave("large") { $0.memory = 50 * mebibyte }
         for app in ["high", "small", "large", "low"] { harness.launch(app, app == "high" ? .foreground : .background) }
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         harness.simulate(.warning)
         #expect(warned(harness) == ["low warning", "large warning", "small warning", "high warning"])
         #expect(harness.state("suspended") == .suspended)

@@ -252,12 +252,14 @@ struct SavingTests {
         policy.hooks = [HookKinds(.beforeSuspend), HookKinds(.afterResume)]
         policy.notifications = NotificationKinds(rawValue: 0xfff)
         let others: [Event] = [
-            .registered(photos, policy, launches: 3), .unregistered(photos), .configured(ManagerPolicy()), .started,
-            .recovered, .sleepRequested, .awoke, .locked, .unlocked, .requestAbandoned(RequestID(4)),
+            .configuration(.registered(photos, policy, launches: 3)), .configuration(.unregistered(photos)),
+            .configuration(.configured(ManagerPolicy())), .configuration(.started),
+            .recovered, .absence(.sleepRequested), .absence(.awoke), .absence(.locked), .absence(.unlocked),
+            .requestAbandoned(RequestID(4)),
             .shutdownRequested(immediately: true), .deadlineReached,
-            .memoryMeasured(MemoryReading(total: 9, available: 8, sizes: [.init(run: RunID(3), bytes: 77)])),
-            .memoryMeasured(Self.fullReading),
-            .pressureStalled(.warning), .pressureSimulated(RequestID(.max), .critical),
+            .memory(.measured(MemoryReading(total: 9, available: 8, sizes: [.init(run: RunID(3), bytes: 77)]))),
+            .memory(.measured(Self.fullReading)),
+            .memory(.pressureStalled(.warning)), .memory(.pressureSimulated(RequestID(.max), .critical)),
             .requested(RequestID(1), photos, .push(payload: "…")), .requested(RequestID(2), photos, .remove),
             .requested(RequestID(4), photos, .activate, by: .app(nil)),
             .requested(RequestID(5), photos, .activate, by: .app(photos)),

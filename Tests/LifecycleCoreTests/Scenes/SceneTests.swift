@@ -244,10 +244,10 @@ struct SceneTests {
         begin(harness, a)
         begin(harness, b)
         harness.request("editor", .scene(.main, .background))
-        harness.handle(.locked)
+        harness.handle(.absence(.locked))
         #expect(states(harness) == ["main: background", "a: background", "b: background"])
         end(harness, b)
-        harness.handle(.unlocked)
+        harness.handle(.absence(.unlocked))
         #expect(states(harness) == ["main: background", "a: foregroundActive"])
     }
 

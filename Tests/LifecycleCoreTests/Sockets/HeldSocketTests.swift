@@ -183,7 +183,7 @@ struct HeldSocketTests {
         harness.launch("web")
         harness.advance(.seconds(15))
         harness.configure { $0.budget = 100 * mebibyte }
-        harness.handle(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memory(.measured(harness.kernel.reading)))
         harness.kernel.measures = false
         #expect(harness.state("web") == .notRunning)
         #expect(harness.view("web").memoryAwaited != nil || harness.view("web").relaunchesIn != nil)
@@ -203,7 +203,7 @@ struct HeldSocketTests {
             }
             harness.behave(name) { $0.launching = .spawns }
         }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(harness.view("web").launchWaiting != nil)
         harness.connect("web")
         harness.connect("web")

@@ -30,7 +30,7 @@ struct WorkerTests {
     func atStart() {
         let harness = Self.worker { $0.launchAtStart = .foreground }
         harness.register("photos") { $0.launchAtStart = .foreground }
-        harness.handle(.started)
+        harness.handle(.configuration(.started))
         #expect(harness.state("photos") == .active && harness.state("web") == .background)
     }
 
