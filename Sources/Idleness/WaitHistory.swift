@@ -176,12 +176,12 @@ package struct WaitHistory: Sendable {
 
     private mutating func keepTimers(of waits: [Int: Wait], _ now: Duration) {
         timers.removeAll { $0 <= now }
-        for wait in waits.values {
-            guard let length = wait.length, length >= Self.leastTimer, let due = wait.due, due > now,
-                !isTimer(due)
-            else { continue }
-            timers.append(due)
+        let dues = waits.values.compactMap { wait -> Duration? in
+            guard let length = wait.length, length >= Self.leastTimer, let due = wait.due, due > now else { return nil }
+            return due
         }
+        // In order: which of two near ones is kept must not depend on the hash seed of the process.
+        for due in dues.sorted() where !isTimer(due) { timers.append(due) }
         if timers.count > Self.mostTimers {
             timers.sort()
             timers.removeLast(timers.count - Self.mostTimers)

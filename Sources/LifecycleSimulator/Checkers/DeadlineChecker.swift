@@ -97,6 +97,7 @@ struct DeadlineChecker {
             for index in open[app].indices where open[app][index].due <= now { open[app][index].isInspected = true }
         case .kill: killed = app
         case .spawn: unannounced[app] = []
+        case .notify(_, .tasksExpiring): expires[app] = true
         case .report(let report): record(report, of: app, in: event, model, now, &findings)
         default: break
         }
@@ -140,9 +141,8 @@ struct DeadlineChecker {
             if ![.foreground, .launching].contains(model.apps[app].phase) { unannounced[app].append(name) }
         case .taskEnded(_, let name, _):
             if let index = unannounced[app].firstIndex(of: name) { unannounced[app].remove(at: index) }
-        case .tasksExpiring(_, let names):
-            unannounced[app].removeAll(where: names.contains)
-            expires[app] = true
+        case .tasksExpiring(_, let names): unannounced[app].removeAll(where: names.contains)
+        case .taskExpires(_, let name, _): unannounced[app].removeAll { $0 == name }
         default: break
         }
     }
