@@ -19,11 +19,11 @@ extension LifecycleCore {
     private func worksForItself(_ index: AppIndex) -> Bool {
         guard case .background(let background)? = apps[index].execution else { return false }
         return background.idleSince == nil || isProcessorThrottled(index) || suspension(index) != .yes
-            || apps[index].policy.suspendDelay > Self.longestEnd
+            || apps[index].policy.suspendDelay > Self.shortSuspendDelay
     }
 
     /// An app with a longer `SuspendDelaySec=` works for itself meanwhile.
-    private static let longestEnd = Duration.seconds(5)
+    private static let shortSuspendDelay = Duration.seconds(5)
 
     /// An app is about to be thawed for this reason.
     mutating func unthrottleForWake(_ index: AppIndex, _ reason: LaunchReason?) {

@@ -17,7 +17,7 @@ package enum Rule: String, CaseIterable, Sendable {
         "an app is visible only once it has finished launching, and not for a launch into the background (L55)"
     case foregroundRuns = "an app in the foreground is neither frozen, stopped nor throttled (L17, L19)"
     case backgroundIsThrottled =
-        "an app in the background that works for itself is throttled, and none in the foreground (L19)"
+        "an app in the background that works for itself is throttled, and none that plays audio or is in a call (L19)"
     case deadlinesAreKept = "the app is inspected when its deadline has passed (L7, L16)"
     case deadlinesAreFair =
         "a deadline ends once, and is missed only after its time, without a debugger and with a processor (L48)"
