@@ -16,9 +16,10 @@ extension Enclosure {
     package func setOOMScore(_ score: Int, isFrozen: Bool = false, isOwn: (Int) -> Bool) throws(SystemError) {
         try forEachProcess(isFrozen: isFrozen) { (pid) throws(SystemError) in
             guard let current = try oomScore(of: pid), current != score, current < score || isOwn(current) else {
-                return
+                return false
             }
             try? writeControlFile("\(proc.root)/\(pid)/oom_score_adj", String(score))
+            return true
         }
     }
 

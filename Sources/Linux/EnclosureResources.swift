@@ -21,6 +21,7 @@ extension Enclosure {
                 // that was created in the background would keep the background's.
                 try? writeControlFile("\(proc.root)/\(thread)/timerslack_ns", slack)
             }
+            return true
         }
         return isInGroup ? .cgroup : .threads
     }
@@ -30,14 +31,17 @@ extension Enclosure {
     private var mostSearches: Int { path == nil ? 1 : 8 }
 
     /// Calls `body` for each process, with a cgroup also for those that are created meanwhile. A new process inherits what is set
-    /// from the one that creates it, so after a search that finds none, all have it.
-    /// - Parameter isFrozen: no process is created meanwhile.
-    func forEachProcess(isFrozen: Bool = false, _ body: (Int32) throws(SystemError) -> Void) throws(SystemError) {
+    /// from the one that creates it, so after a search that finds none, or none that lacked it, all have it.
+    /// - Parameters:
+    ///   - isFrozen: no process is created meanwhile.
+    ///   - body: returns whether something was set.
+    func forEachProcess(isFrozen: Bool = false, _ body: (Int32) throws(SystemError) -> Bool) throws(SystemError) {
         var done: Set<Int32> = []
         for _ in 0..<(isFrozen ? 1 : mostSearches) {
             let found = try pids().filter { done.insert($0).inserted }
-            if found.isEmpty { return }
-            for pid in found { try body(pid) }
+            var hasSet = false
+            for pid in found where try body(pid) { hasSet = true }
+            if !hasSet { return }
         }
     }
 

@@ -129,3 +129,27 @@ package struct Heartbeat: Hashable, Sendable {
         return (isAlive, isAlive ? start + interval : now)
     }
 }
+
+/// How long the daemon may leave its processor to others, after it has thawed an app: a tenth of the time, and `burst` at once (a leaky
+/// bucket). On a machine whose processors are all at work a yield takes a time slice of each program that waits.
+package struct YieldBudget: Hashable, Sendable {
+    /// An app that is thawed, and its client, are at work for some 100 µs each.
+    package static let burst = Duration.milliseconds(5)
+    /// The part of the time that may be left to others without end.
+    private static let part = 10
+
+    private var used = Duration.zero
+    private var last = Duration.zero
+
+    package init() {}
+
+    /// Whether the processor may be left to others now.
+    package mutating func allows(at now: Duration) -> Bool {
+        used = max(.zero, used - (now - last) / Self.part)
+        last = now
+        return used < Self.burst
+    }
+
+    /// The processor was left to others for this time.
+    package mutating func yielded(for time: Duration) { used += time }
+}

@@ -32,6 +32,7 @@ package final class EventLoop {
     package var onSwitchedOff: ((SourceKind, StaticString) -> Void)?
     /// How many sources were switched off.
     package private(set) var switchedOff = 0
+    private var yields = YieldBudget()
     private var heartbeat: Heartbeat?
     private var heartbeatTimer: Timer?
     private var sendHeartbeat: () -> Void = {}
@@ -125,6 +126,16 @@ package final class EventLoop {
 
     /// The time of CLOCK_MONOTONIC, read at each call.
     package func now() -> Duration { Self.now() }
+
+    /// Lets other programs run that wait for the processor of this thread: an app that was thawed, and the client that it answers. A
+    /// kernel with two processors often wakes them on the one of the program that woke them, although the other one is idle, so
+    /// they would wait until the daemon has nothing more to do. Nothing happens if the budget of `YieldBudget` is used up.
+    package func yieldProcessor() {
+        let start = clock()
+        guard yields.allows(at: start) else { return }
+        sched_yield()
+        yields.yielded(for: clock() - start)
+    }
 
     // MARK: Sources
 

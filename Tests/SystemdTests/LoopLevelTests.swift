@@ -85,6 +85,25 @@ struct LoopLevelTests {
         withExtendedLifetime(timer) {}
     }
 
+    @Test("after a thaw the processor is left to others, for a tenth of the time at most", arguments: [0.1, 2, 40])
+    func yields(milliseconds: Double) {
+        let time = Duration.microseconds(Int(milliseconds * 1_000))
+        var budget = YieldBudget()
+        var (now, yielded, most) = (Duration.zero, Duration.zero, Duration.zero)
+        for _ in 0..<10_000 {
+            now += .milliseconds(1)
+            guard budget.allows(at: now) else { continue }
+            now += time
+            budget.yielded(for: time)
+            yielded += time
+            most = max(most, yielded - now / 10)
+        }
+        // What takes a tenth of the time or less is always allowed, and a yield may end beyond the budget.
+        if time < .milliseconds(1) / 9 { #expect(yielded == time * 10_000) }
+        #expect(most <= YieldBudget.burst + time)
+        #expect(yielded > YieldBudget.burst)
+    }
+
     @Test("an app that uses up its share waits until the window is over, and others do not")
     func share() throws {
         let stage = try Stage()

@@ -10,6 +10,11 @@ extension RunController {
         (try? enclosure.processorUse(mainProcess: process?.pid)) ?? ProcessorUse(used: .zero, waited: .zero)
     }
 
+    /// The same of all its processes, in process-group mode too.
+    var wholeProcessorUse: ProcessorUse {
+        (try? enclosure.wholeProcessorUse(mainProcess: process?.pid)) ?? ProcessorUse(used: .zero, waited: .zero)
+    }
+
     /// For how long the run got no processor since its launch or its last notice with a deadline (L48).
     var waitedSinceNotice: Duration { max(.zero, processorUse.waited - waitedAtNotice) }
 

@@ -245,6 +245,7 @@ final class RunController {
         do {
             context.background.work.restoreRests(of: id)
             try enclosure.thaw()
+            context.loop.yieldProcessor()
         } catch {
             return logWarning("\(error)")
         }
@@ -438,12 +439,13 @@ extension RunController: SignalTransportDelegate {
     func queueChanged() { persistRecord() }
 
     func notified(_ notice: Notice, delivered: Bool) {
-        if notice.isAnswered { waitedAtNotice = processorUse.waited }
+        let use = notice.isAnswered ? wholeProcessorUse : nil
+        if let use { waitedAtNotice = use.waited }
         context.events.batch {
             // One entry of the logbook or none: the next daemon finds the notice sent and the event sent, or neither.
             context.logbook.batch {
                 persistRecord()
-                if notice.isAnswered { send(.transition(.notified(notice, delivered: delivered, cpu: cpu))) }
+                if let use { send(.transition(.notified(notice, delivered: delivered, cpu: use.used))) }
             }
         }
         guard isAdopted else { return }

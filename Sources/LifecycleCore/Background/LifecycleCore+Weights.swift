@@ -9,9 +9,10 @@ extension LifecycleCore {
         if isProcessorThrottled(index) { return false }
         if apps[index].policy.role == .worker { return true }
         // A user listens.
-        let run = storage(index).run
-        return run.assertions.containsWake { $0.reason.isForOthers && !$0.isUnrequested }
-            || isInMode(index, [.audio, .call]) || run.budget.isNoticeGiven && run.assertions.hasLimitedTasks
+        let stored = storage(index)
+        return stored.run.assertions.containsWake { $0.reason.isForOthers && !$0.isUnrequested }
+            || isInMode(index, [.audio, .call])
+            || stored.run.budget.isNoticeGiven && stored.run.assertions.hasLimitedTasks
     }
 
     /// Whether something of its own keeps it awake. An app that is about to be suspended finishes what it was at, and may begin a task:
