@@ -262,6 +262,15 @@ static enum protocol protocol_of(const char *name) {
     return strcmp(name, "jsonrpc") == 0 ? JSON_RPC : NO_PROTOCOL;
 }
 
+/// The caller is the process that has started this one. If it has ended already, this process has another parent by now, with another
+/// session: a process has the session of the one that starts it, unless it begins one of its own (credentials(7)).
+static void find_caller(struct relay *relay) {
+    pid_t parent = getppid();
+    relay->parent = (int)syscall(SYS_pidfd_open, parent, 0);
+    pid_t session = getsid(0);
+    relay->has_lost_parent = getppid() != parent || (parent > 0 && session != getpid() && getsid(parent) != session);
+}
+
 int main(int argc, char **argv) {
     static struct relay relay = {
         .folder = -1, .socket = -1, .freezer = -1, .killer = -1, .process = -1, .parent = -1, .hang_up = -1, .signals = -1, .terminal = -1,
@@ -301,7 +310,7 @@ int main(int argc, char **argv) {
     if (getenv(RELAY_MARK))
         return execute_directly(&relay, "it runs within another 'greenroomctl run'");
     // It may end while the daemon makes a group.
-    relay.parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
+    find_caller(&relay);
     connect_to_daemon(&relay);
     if (relay.socket < 0)
         return execute_directly(&relay, "no greenroomd takes commands");

@@ -103,8 +103,7 @@ static int end_all(struct relay *relay) {
 
 /// The caller is gone. That alone is normal (`nohup`, `&`): the end of standard input counts, too.
 static void parent_gone(struct relay *relay) {
-    close(relay->parent);
-    relay->parent = -1;
+    close_end(&relay->parent);
     relay->has_lost_parent = true;
     // The relay has the caller's streams itself.
     if (relay->protocol)
@@ -252,6 +251,9 @@ int relay_wait(struct relay *relay) {
     relay->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     if (relay->signals < 0)
         return end_all(relay);
+    // Before this process began.
+    if (relay->has_lost_parent)
+        parent_gone(relay);
     for (;;) {
         struct pollfd ready[STREAMS + PROTOCOL_ENDS] = {
             [SIGNALS] = {relay->signals, POLLIN, 0},

@@ -168,6 +168,40 @@ struct RunTests {
         }
     }
 
+    /// A client that has ended before what it starts begins, as one that is killed just then.
+    private static let earlyClient = #"""
+        import os, sys
+        try:
+            os.setsid()
+        except PermissionError:
+            pass
+        parent = os.getpid()
+        if os.fork():
+            os._exit(0)
+        while os.getppid() == parent:
+            os.sched_yield()
+        os.execv(sys.argv[1], sys.argv[1:])
+
+        """#
+
+    @Test(
+        "a command whose client was gone before it began ends when its input has hung up (L54)",
+        .enabled(if: TrafficStage.hasPython, "needs python3"), arguments: [[], ["--protocol=jsonrpc"]])
+    func clientGoneEarly(options: [String]) throws {
+        let daemon = try TestDaemon()
+        try replaceFile(at: daemon.root + "/client.py", with: Array(Self.earlyClient.utf8))
+        let program = "trap '' TERM HUP PIPE; echo ready; exec sleep 1000"
+        let more = options + ["--name", "victim", "-p", "TerminateDeadlineSec=100ms"]
+        let client = try RunClient(
+            daemon, ["sh", "-c", program], options: RunClient.soon + more,
+            by: [TrafficStage.python, daemon.root + "/client.py"])
+        #expect(try client.line() == "ready")
+        try daemon.waitUntil("run@victim", is: "suspended")
+        client.closeInput()
+        try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
+        #expect(!daemon.isPopulated(command: "run@victim"))
+    }
+
     @Test(
         "status names the process that started a command, and list --clients what each has (L54)",
         .enabled(if: TrafficStage.hasPython, "needs python3"))
