@@ -28,7 +28,7 @@ extension CoreModel {
 
     mutating func recordHook(_ effect: Effect, of app: Int, _ now: Microseconds) {
         switch effect {
-        case .runHook(_, let hook, let number):
+        case .run(_, .hook(.run(let hook, let number))):
             let bound = apps[app].policy.backgroundDeadline?.microseconds ?? 60 * .second
             apps[app].hooks.isSettling = false
             apps[app].hooks.running = ModelHooks.Running(kind: hook.kind, number: number, began: now, due: now + bound)
@@ -37,7 +37,7 @@ extension CoreModel {
             // It follows at once on the one for which its transition has waited.
             let isEntered = apps[app].phase == .entering && apps[app].hooks.hasAnswered
             if hook.kind == .beforeSuspend, isEntered { apps[app].phase = .running }
-        case .killHook(_, let number): endHook(app, number)
+        case .run(_, .hook(.kill(let number))): endHook(app, number)
         default: break
         }
     }

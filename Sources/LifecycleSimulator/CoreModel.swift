@@ -112,18 +112,10 @@ struct CoreModel {
     /// The app of an effect.
     func app(of effect: Effect) -> Int? {
         switch effect {
-        case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id, _), .watchSockets(let id),
-            .stopWatchingSockets(let id), .rejectConnections(let id), .removeInstance(let id),
-            .scheduleTimers(let id), .subscribe(let id, _):
+        case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id, _), .sockets(let id, _),
+            .removeInstance(let id), .scheduleTimers(let id), .subscribe(let id, _):
             indexes[id]
-        case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
-            .measureActivity(let run, _),
-            .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
-            .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
-            .measureProcessor(let run), .limitProcessor(let run, _), .measureSize(let run), .runHook(let run, _, _),
-            .killHook(let run, _), .watchGPU(let run, _), .reclaim(let run, _, _), .stopReclaim(let run),
-            .bringBack(let run):
-            app(of: run)
+        case .run(let run, _): app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
         case .identify, .answer, .measureMemory, .allowSleep, .finish: nil
@@ -221,22 +213,22 @@ struct CoreModel {
             apps[app].hooks = ModelHooks()
             apps[app].modes = ModelModes(apps[app].policy)
             recordBudget(app)
-        case .runHook, .killHook: if let app { recordHook(effect, of: app, now) }
-        case .notify(let run, let notice): record(notice, of: run)
-        case .freeze(let run, let attempt):
+        case .run(_, .hook): if let app { recordHook(effect, of: app, now) }
+        case .run(let run, .notify(let notice)): record(notice, of: run)
+        case .run(let run, .suspension(.freeze(let attempt))):
             set(.suspending, run)
             if let app = currentApp(of: run) {
                 (apps[app].freezeAttempt, apps[app].hooks.isSettling) = (attempt, false)
             }
-        case .thaw(let run, _): set(.waking, run)
-        case .kill(let run):
+        case .run(let run, .suspension(.thaw(_))): set(.waking, run)
+        case .run(let run, .kill):
             set(.ending, run)
             if let app { apps[app].hooks.running = nil }
-        case .throttle(let run):
+        case .run(let run, .processor(.throttle)):
             if let app = currentApp(of: run), apps[app].phase == .entering, !apps[app].hooks.isRunning {
                 set(.running, run)
             }
-        case .continueStopped(let run): if let app = currentApp(of: run) { apps[app].isStopped = false }
+        case .run(let run, .continueStopped): if let app = currentApp(of: run) { apps[app].isStopped = false }
         case .report(.stateChanged(_, let before, let state, let reason)):
             guard let app else { return }
             // From one moment to the next the sleep continues.
@@ -252,12 +244,9 @@ struct CoreModel {
             guard let app else { return }
             apps[app].isRegistered = false
             apps[app].phase = .unknown
-        case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .measureSize,
-            .watchGPU, .reclaim, .stopReclaim, .bringBack, .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn,
-            .recordLaunch,
-            .writeReceipt, .dropRestorationState, .answer, .identify, .report, .measureMemory, .allowSleep,
-            .watchSockets, .stopWatchingSockets,
-            .rejectConnections, .scheduleTimers, .subscribe, .finish:
+        case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .identify, .report, .measureMemory,
+            .allowSleep,
+            .sockets, .scheduleTimers, .subscribe, .finish:
             break
         }
     }

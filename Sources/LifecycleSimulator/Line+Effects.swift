@@ -20,16 +20,15 @@ extension Line {
             add(receipt.id)
             add(": ")
             add(receipt)
-        case .watchSockets(let id): add("watch the sockets of ", id.name)
-        case .stopWatchingSockets(let id): add("stop watching the sockets of ", id.name)
-        case .rejectConnections(let id): add("reject the connections of ", id.name)
+        case .sockets(let id, .watch): add("watch the sockets of ", id.name)
+        case .sockets(let id, .stopWatching): add("stop watching the sockets of ", id.name)
+        case .sockets(let id, .reject): add("reject the connections of ", id.name)
         case .removeInstance(let id): add("remove the instance ", id.name)
         case .scheduleTimers(let id): add("schedule the timers of ", id.name)
         case .subscribe(let id, let kinds):
             add("subscribe to ", kinds.isEmpty ? "nothing" : kinds.names.joined(separator: " "))
             add(" for ", id.name)
         case .measureMemory: add("measure memory")
-        case .measureSize: add("measure the exact size of ", app?.name ?? "?")
         case .allowSleep: add("allow sleep")
         case .finish: add("finish")
         case .spawn(let id, let run, let launch):
@@ -55,69 +54,59 @@ extension Line {
                 add(" of ")
             }
             add(id.name)
-        case .reclaim, .stopReclaim, .bringBack: addReclaim(effect, app?.name ?? "?")
-        case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
-        case .measureProcessor, .limitProcessor, .watchGPU: addProcessor(effect, app?.name ?? "?")
-        case .runHook, .killHook: addHook(effect, app?.name ?? "?")
-        case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
-            .setOOMClass, .deliver, .warn:
-            addToRun(effect, app?.name ?? "?")
+        case .run(_, let effect): add(effect, app?.name ?? "?")
         }
     }
 
-    private mutating func addReclaim(_ effect: Effect, _ app: String) {
+    private mutating func add(_ effect: RunEffect, _ app: String) {
         switch effect {
-        case .reclaim(_, _, let bytes):
+        case .notify(let notice):
+            add("notify ", app)
+            add(" ", notice.word)
+        case .deliver(let notifications):
+            add("deliver to ", app)
+            for notification in notifications {
+                add(" ")
+                add(notification)
+            }
+        case .warn(let warning):
+            add("warn of ", app)
+            add(": ", String(describing: warning))
+        case .kill: add("kill ", app)
+        case .continueStopped: add("continue ", app)
+        case .deadline(.inspect): add("inspect ", app)
+        case .deadline(.measureActivity): add("measure the activity of ", app)
+        case .suspension(.freeze(let attempt)):
+            add("freeze ", app)
+            add(", attempt ")
+            add(attempt)
+        case .suspension(.thaw(let attempt)):
+            add("thaw ", app)
+            add(", attempt ")
+            add(attempt)
+        case .traffic(let effect): add(effect, app)
+        case .processor(let effect): add(effect, app)
+        case .hook(let effect): add(effect, app)
+        case .memory(let effect): add(effect, app)
+        }
+    }
+
+    private mutating func add(_ effect: RunMemoryEffect, _ app: String) {
+        switch effect {
+        case .setOOMClass(let oomClass):
+            add("OOM class of ", app)
+            add(": ", String(describing: oomClass))
+        case .measureSize: add("measure the exact size of ", app)
+        case .reclaim(_, let bytes):
             add("push out ")
             add(bytes: bytes)
             add(" of ", app)
         case .stopReclaim: add("push out no more of ", app)
         case .bringBack: add("bring back ", app)
-        default: break
         }
     }
 
-    private mutating func addToRun(_ effect: Effect, _ app: String) {
-        switch effect {
-        case .notify(_, let notice):
-            add("notify ")
-            add(app)
-            add(" ")
-            add(notice.word)
-        case .freeze(_, let attempt):
-            add("freeze ")
-            add(app)
-            add(", attempt ")
-            add(attempt)
-        case .thaw(_, let attempt):
-            add("thaw ")
-            add(app)
-            add(", attempt ")
-            add(attempt)
-        case .deliver(_, let notifications):
-            add("deliver to ")
-            add(app)
-            for notification in notifications {
-                add(" ")
-                add(notification)
-            }
-        case .continueStopped: add("continue ", app)
-        case .inspect: add("inspect ", app)
-        case .measureActivity: add("measure the activity of ", app)
-        case .kill: add("kill ", app)
-        case .throttle: add("throttle ", app)
-        case .unthrottle: add("unthrottle ", app)
-        case .setOOMClass(_, let oomClass):
-            add("OOM class of ", app)
-            add(": ", String(describing: oomClass))
-        case .warn(_, let warning):
-            add("warn of ", app)
-            add(": ", String(describing: warning))
-        default: break
-        }
-    }
-
-    private mutating func add(_ verb: String, _ object: String) {
+    mutating func add(_ verb: String, _ object: String) {
         add(verb)
         add(object)
     }

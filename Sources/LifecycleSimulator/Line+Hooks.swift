@@ -1,9 +1,9 @@
 import LifecycleCore
 
 extension Line {
-    mutating func addHook(_ effect: Effect, _ app: String) {
+    mutating func add(_ effect: HookEffect, _ app: String) {
         switch effect {
-        case .runHook(_, let hook, let number):
+        case .run(let hook, let number):
             add(
                 "run hook \(number) of \(app): \(hook.kind.rawValue)=, \(hook.state.rawValue) (\(hook.reason.rawValue))"
             )
@@ -11,8 +11,7 @@ extension Line {
                 add(", slept ")
                 add(slept)
             }
-        case .killHook(_, let number): add("kill hook \(number) of \(app)")
-        default: break
+        case .kill(let number): add("kill hook \(number) of \(app)")
         }
     }
 

@@ -13,22 +13,19 @@ extension Line {
         }
     }
 
-    mutating func addProcessor(_ effect: Effect, _ app: String) {
+    mutating func add(_ effect: ProcessorEffect, _ app: String) {
         switch effect {
-        case .measureProcessor:
-            add("measure the processor time of ")
-            add(app)
-        case .watchGPU(_, let begins):
-            add(begins ? "watch the use of GPUs by " : "end the watch of the use of GPUs by ")
-            add(app)
-        case .limitProcessor(_, let limit):
-            add(limit == nil ? "end the limit of the processor time of " : "limit the processor time of ")
-            add(app)
+        case .throttle: add("throttle ", app)
+        case .unthrottle: add("unthrottle ", app)
+        case .measure: add("measure the processor time of ", app)
+        case .watchGPU(let begins):
+            add(begins ? "watch the use of GPUs by " : "end the watch of the use of GPUs by ", app)
+        case .limit(let limit):
+            add(limit == nil ? "end the limit of the processor time of " : "limit the processor time of ", app)
             if let limit {
                 add(": ")
                 add(limit)
             }
-        default: break
         }
     }
 

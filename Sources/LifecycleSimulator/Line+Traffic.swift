@@ -82,25 +82,17 @@ extension Line {
 
     // MARK: Effects and reports
 
-    mutating func addTraffic(_ effect: Effect, _ app: String) {
+    mutating func add(_ effect: TrafficEffect, _ app: String) {
         switch effect {
-        case .watchInput(_, let attempt, let onlyPeers):
-            add(onlyPeers ? "watch for waiting peers of " : "watch for input of ")
-            add(app)
+        case .watchInput(let attempt, let onlyPeers):
+            add(onlyPeers ? "watch for waiting peers of " : "watch for input of ", app)
             add(", attempt ")
             add(attempt)
-        case .stopWatchingInput:
-            add("stop watching ")
-            add(app)
-        case .measureWork(_, let kind):
-            switch kind {
-            case .first: add("measure the work of ")
-            case .brief: add("measure the processor time in the moment of ")
-            case .full: add("measure the work again of ")
-            case .moment: add("measure the work at the end of the moment of ")
-            }
-            add(app)
-        default: break
+        case .stopWatchingInput: add("stop watching ", app)
+        case .measureWork(.first): add("measure the work of ", app)
+        case .measureWork(.brief): add("measure the processor time in the moment of ", app)
+        case .measureWork(.full): add("measure the work again of ", app)
+        case .measureWork(.moment): add("measure the work at the end of the moment of ", app)
         }
     }
 

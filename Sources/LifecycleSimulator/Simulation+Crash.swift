@@ -128,7 +128,7 @@ extension World {
     /// Repeats the outcome of an effect that the previous daemon may have performed already.
     mutating func repeatOutcome(_ effect: Effect) -> Bool {
         switch effect {
-        case .freeze(let id, _):
+        case .run(let id, .suspension(.freeze(_))):
             guard let run = index(of: id), runs[run].isAskedToFreeze else { return false }
             if runs[run].freezer == .frozen {
                 if let locks = traffic.runs[run].locks {
@@ -138,27 +138,20 @@ extension World {
                     .run(id, .suspension(.frozen(attempt: runs[run].attempt, memory: runs[run].memory))), after: 100)
             }
             return true
-        case .thaw(let id, let attempt):
+        case .run(let id, .suspension(.thaw(let attempt))):
             guard let run = index(of: id), !runs[run].isAskedToFreeze else { return false }
             deliver(.run(id, .suspension(.thawed(attempt: attempt))), after: 100)
             return true
-        case .kill(let id):
+        case .run(let id, .kill):
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
-        // The watch was lost, and the measurement too.
-        case .watchInput, .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .measureSize,
-            .watchGPU, .reclaim, .stopReclaim, .bringBack:
-            return false
-        case .runHook(let id, _, let number):
+        case .run(let id, .hook(.run(_, let number))):
             guard let run = index(of: id) else { return false }
             return runs[run].lastHook == number
-        case .killHook: return false
-        case .spawn, .notify, .continueStopped, .inspect, .measureActivity, .throttle, .unthrottle, .setOOMClass,
-            .deliver,
-            .recordLaunch,
-            .writeReceipt,
-            .dropRestorationState, .identify, .answer, .warn, .report, .measureMemory, .allowSleep, .finish,
-            .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .scheduleTimers, .subscribe:
+        // A watch was lost, and a measurement too.
+        case .run, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
+            .measureMemory, .allowSleep,
+            .finish, .sockets, .removeInstance, .scheduleTimers, .subscribe:
             return false
         }
     }

@@ -14,13 +14,7 @@ extension World {
             return nil
         case .allowSleep: return performSleep()
         case .finish: return performFinish()
-        case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
-            .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
-            .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
-            .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _), .measureSize(let id),
-            .watchGPU(let id, _),
-            .runHook(let id, _, _), .killHook(let id, _), .reclaim(let id, _, _), .stopReclaim(let id),
-            .bringBack(let id):
+        case .run(let id, let effect):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run)
                 ?? reclaimProblem(effect, for: run)
@@ -29,7 +23,7 @@ extension World {
             }
             perform(effect, on: run)
             return nil
-        case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: return performSockets(effect)
+        case .sockets, .removeInstance: return performSockets(effect)
         case .report(.stateChanged(let id, _, let state, _)):
             notifyProvider(id, state)
             return nil
@@ -48,109 +42,105 @@ extension World {
         return "notices or notifications are delivered to a frozen run that is not thawed (run \(runs[run].id))"
     }
 
-    private func problem(_ effect: Effect, for run: FakeRun) -> String? {
+    private func problem(_ effect: RunEffect, for run: FakeRun) -> String? {
         let delivered = run.delivered
         if delivered.isOver { return "the run is over" }
         switch effect {
-        case .notify(_, let notice):
+        case .notify(let notice):
             if delivered.isEnding { return "\(notice) is sent to a run that has ended" }
             if run.killedAt != nil { return "\(notice) is sent to a run that was killed" }
             // Of its scenes it reads when it is thawed in the same event.
             if notice.isOfScene { return nil }
             if run.isAskedToFreeze { return "\(notice) is sent to a frozen run" }
-        case .runHook(_, _, let number):
+        case .hook(.run(_, let number)):
             if delivered.isEnding || run.killedAt != nil { return "a hook is run for a run that has ended" }
             if run.isAskedToFreeze { return "a hook is run in a frozen group" }
             if number <= run.lastHook { return "hook \(number) comes after hook \(run.lastHook)" }
-        case .killHook(_, let number):
+        case .hook(.kill(let number)):
             if number != run.lastHook { return "hook \(number) is killed, which does not run" }
-        case .freeze(_, let attempt):
+        case .suspension(.freeze(let attempt)):
             if delivered.isEnding || run.killedAt != nil { return "a run that has ended is frozen" }
             if run.isAskedToFreeze { return "a frozen run is frozen again" }
             if attempt <= run.attempt { return "freeze \(attempt) comes after freeze \(run.attempt)" }
-        case .thaw(_, let attempt):
+        case .suspension(.thaw(let attempt)):
             if !run.isAskedToFreeze { return "a run that is not frozen is thawed" }
             if attempt != run.attempt { return "thaw \(attempt) comes after freeze \(run.attempt)" }
         case .kill:
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
-        case .inspect where delivered.hasExited && run.killedAt == nil,
-            .measureSize where delivered.hasExited && run.killedAt == nil:
+        case .deadline(.inspect) where delivered.hasExited && run.killedAt == nil,
+            .memory(.measureSize) where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
-        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .watchInput,
-            .measureWork, .measureProcessor, .limitProcessor, .measureSize, .watchGPU, .bringBack:
+        case .deadline, .continueStopped, .processor, .deliver, .traffic(.watchInput), .traffic(.measureWork),
+            .memory(.setOOMClass),
+            .memory(.measureSize), .memory(.bringBack):
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
-        case .warn, .stopWatchingInput, .reclaim, .stopReclaim, .spawn, .recordLaunch, .writeReceipt,
-            .dropRestorationState, .identify, .answer,
-            .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections,
-            .removeInstance, .scheduleTimers, .subscribe, .finish:
-            break
+        case .warn, .traffic(.stopWatchingInput), .memory(.reclaim), .memory(.stopReclaim): break
         }
         return nil
     }
 
     /// A watch that was lost with a daemon can be asked for again, and can end.
-    private func watchProblem(_ effect: Effect, for run: Int) -> String? {
+    private func watchProblem(_ effect: RunEffect, for run: Int) -> String? {
         let watch = traffic.runs[run].watch
         switch effect {
-        case .watchInput: return watch.map(\.isLost) ?? true ? nil : "a watched run is watched again"
-        case .stopWatchingInput: return watch == nil ? "the watch of a run that is not watched ends" : nil
+        case .traffic(.watchInput): return watch.map(\.isLost) ?? true ? nil : "a watched run is watched again"
+        case .traffic(.stopWatchingInput): return watch == nil ? "the watch of a run that is not watched ends" : nil
         default: return nil
         }
     }
 
     /// Memory is pushed out of one run at a time, which is frozen until that has ended (L37).
-    private func reclaimProblem(_ effect: Effect, for run: Int) -> String? {
+    private func reclaimProblem(_ effect: RunEffect, for run: Int) -> String? {
         switch effect {
-        case .reclaim(_, let attempt, _):
+        case .memory(.reclaim(let attempt, _)):
             if reclaiming != nil { return "memory is pushed out of two runs at a time" }
             // A process outside the daemon may just have continued it.
             let isFrozen = runs[run].isAskedToFreeze && runs[run].attempt == attempt
             return isFrozen ? nil : "memory is pushed out of a run that is not frozen"
         // It may just have ended by itself.
-        case .stopReclaim: return reclaiming ?? run == run ? nil : "another reclaim is stopped than the one under way"
-        case .bringBack: return runs[run].isAskedToFreeze ? "pages are read of a run that is not thawed" : nil
-        case .thaw, .kill: return reclaiming == run ? "memory is pushed out of a run that is thawed or killed" : nil
+        case .memory(.stopReclaim):
+            return reclaiming ?? run == run ? nil : "another reclaim is stopped than the one under way"
+        case .memory(.bringBack): return runs[run].isAskedToFreeze ? "pages are read of a run that is not thawed" : nil
+        case .suspension(.thaw), .kill:
+            return reclaiming == run ? "memory is pushed out of a run that is thawed or killed" : nil
         default: return nil
         }
     }
 
-    private mutating func perform(_ effect: Effect, on run: Int) {
+    private mutating func perform(_ effect: RunEffect, on run: Int) {
         switch effect {
-        case .notify(_, let notice): notify(run, notice)
-        case .freeze(_, let attempt): freeze(run, attempt)
-        case .thaw(_, let attempt): thaw(run, attempt)
+        case .notify(let notice): notify(run, notice)
+        case .suspension(.freeze(let attempt)): freeze(run, attempt)
+        case .suspension(.thaw(let attempt)): thaw(run, attempt)
         case .continueStopped: continueStopped(run)
-        case .inspect: inspect(run)
-        case .measureActivity(_, let listeners): measureActivity(run, listeners: listeners)
-        case .watchInput(_, let attempt, let onlyPeers): watchInput(run, attempt, onlyPeers: onlyPeers)
-        case .stopWatchingInput: stopWatchingInput(run)
-        case .reclaim(_, let attempt, let bytes):
+        case .deadline(.inspect): inspect(run)
+        case .deadline(.measureActivity(let listeners)): measureActivity(run, listeners: listeners)
+        case .traffic(.watchInput(let attempt, let onlyPeers)): watchInput(run, attempt, onlyPeers: onlyPeers)
+        case .traffic(.stopWatchingInput): stopWatchingInput(run)
+        case .memory(.reclaim(let attempt, let bytes)):
             reclaiming = run
             schedule(
                 .reclaimEnds(attempt: attempt, bytes: bytes), for: run,
                 after: reclaimRandom.within(10 * .millisecond...5 * .second))
-        case .stopReclaim: reclaiming = nil
-        case .measureWork(_, let kind): measureWork(run, kind)
-        case .measureProcessor: measureProcessor(run)
-        case .limitProcessor(_, let limit): limitProcessor(run, limit)
-        case .measureSize:
+        case .memory(.stopReclaim): reclaiming = nil
+        case .traffic(.measureWork(let kind)): measureWork(run, kind)
+        case .processor(.measure): measureProcessor(run)
+        case .processor(.limit(let limit)): limitProcessor(run, limit)
+        case .memory(.measureSize):
             let sizes = RunEvent.memory(
                 .sizeMeasured(bytes: runs[run].memory, estimate: runs[run].estimate ?? runs[run].memory))
             deliver(.run(runs[run].id, sizes), after: footprintRandom.within(1 * .millisecond...500 * .millisecond))
         case .kill: kill(run)
-        case .runHook(_, let hook, let number): runHook(hook, number, of: run)
+        case .hook(.run(let hook, let number)): runHook(hook, number, of: run)
         // No app of the simulation is forbidden to use a GPU.
-        case .killHook, .watchGPU: break
-        case .bringBack: break
-        case .throttle: runs[run].isThrottled = true
-        case .unthrottle: runs[run].isThrottled = false
-        case .setOOMClass(_, let oomClass): runs[run].oomClass = oomClass
-        case .deliver(_, let notifications): receiveNotifications(run, notifications)
-        case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
-            .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,
-            .scheduleTimers, .subscribe, .finish:
-            break
+        case .hook(.kill), .processor(.watchGPU): break
+        case .memory(.bringBack): break
+        case .processor(.throttle): runs[run].isThrottled = true
+        case .processor(.unthrottle): runs[run].isThrottled = false
+        case .memory(.setOOMClass(let oomClass)): runs[run].oomClass = oomClass
+        case .deliver(let notifications): receiveNotifications(run, notifications)
+        case .warn: break
         }
     }
 
@@ -278,7 +268,7 @@ extension World {
     }
 }
 
-extension Effect {
+extension RunEffect {
     /// The name of the effect, for messages.
     var verb: String {
         let whole = String(describing: self)

@@ -42,12 +42,12 @@ extension World {
     /// - Returns: why the effect is invalid, as a sentence; `nil`: it was performed.
     mutating func performSockets(_ effect: Effect) -> String? {
         switch effect {
-        case .watchSockets(let id):
+        case .sockets(let id, .watch):
             guard let app = indexes[id], sockets.apps[app].isHeld else { return "\(id) has no sockets to watch" }
             sockets.apps[app].watch = sockets.nextNumber()
             planReport(app)
-        case .stopWatchingSockets(let id): if let app = indexes[id] { sockets.apps[app].watch = nil }
-        case .rejectConnections(let id):
+        case .sockets(let id, .stopWatching): if let app = indexes[id] { sockets.apps[app].watch = nil }
+        case .sockets(let id, .reject):
             guard let app = indexes[id] else { return "\(id) is unknown" }
             if let run = apps[app].run, !runs[run].delivered.isOver {
                 return "connections of \(id) are reset while it runs"

@@ -56,7 +56,7 @@ package struct JetsamReplay {
             let before = copy
             let effects = copy.handle(event, at: logged.at)
             victims += Self.victims(effects, copy, logged.at)
-            for case .measureSize(let run) in effects {
+            for case .run(let run, .memory(.measureSize)) in effects {
                 let size = before.app(of: run).flatMap { before.view(of: $0, at: logged.at)?.memory } ?? 0
                 events.append(.run(run, .memory(.sizeMeasured(bytes: size, estimate: size))))
             }
@@ -67,7 +67,7 @@ package struct JetsamReplay {
     private mutating func decide(_ now: Instant, _ effects: [Effect], _ core: LifecycleCore) {
         let recorded = Self.victims(effects, core, now)
         if let since = earlySince, now - since > Self.longestWait { (early, earlySince) = ([], nil) }
-        let asks = effects.contains { if case .measureSize = $0 { true } else { false } }
+        let asks = effects.contains { if case .run(_, .memory(.measureSize)) = $0 { true } else { false } }
         if recorded.isEmpty, asks, !otherEffects.isEmpty {
             // The recorded core kills once it knows the sizes.
             if earlySince == nil { (early, earlySince) = (otherEffects, now) }

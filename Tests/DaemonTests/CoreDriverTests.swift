@@ -179,7 +179,7 @@ struct CoreDriverTests {
         if isBehindOthers { try stage.sendInTurn(.run(other, .process(.exited(.exited(0), cpu: .zero, memory: 0)))) }
         #expect(driver.isIdle == !isBehindOthers)
 
-        let wake: [Effect] = [.stopWatchingInput(run), .thaw(run, attempt: 1)]
+        let wake: [Effect] = [.run(run, .traffic(.stopWatchingInput)), .run(run, .suspension(.thaw(attempt: 1)))]
         defer { MappedFile.stopCountingOwnEnd() }
         performer.onEffect = { effect in
             guard wake.contains(effect) else { return }

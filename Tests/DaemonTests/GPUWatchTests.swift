@@ -56,11 +56,11 @@ struct GPUWatchTests {
                 list.send(.run(run, .process(.spawned(pid: process.pid))))
                 list.send(.run(run, .process(.executed)))
             // The app takes no time to enter the background.
-            case .notify(let run, let notice) where notice.isAnswered:
+            case .run(let run, .notify(let notice)) where notice.isAnswered:
                 list.send(.run(run, .transition(.notified(notice, delivered: true, cpu: .zero))))
                 if notice == .didEnterBackground { list.send(.run(run, .transition(.backgroundEntered))) }
-            case .watchGPU(let run, let begins): context.runs[run]?.watchGPU(begins)
-            case .kill(let run): context.runs[run]?.kill()
+            case .run(let run, .processor(.watchGPU(let begins))): context.runs[run]?.watchGPU(begins)
+            case .run(let run, .kill): context.runs[run]?.kill()
             case .writeReceipt(let receipt): receipts.append(receipt)
             default: break
             }

@@ -73,7 +73,7 @@ final class ProgramStage {
             _ = core.handle(.run(run, .process(.spawned(pid: .max - Int32(number)))), at: now)
             _ = core.handle(.run(run, .process(.executed)), at: now)
             for effect in core.handle(.deadlineReached, at: now) {
-                if case .freeze(run, let attempt) = effect {
+                if case .run(run, .suspension(.freeze(let attempt))) = effect {
                     _ = core.handle(.run(run, .suspension(.frozen(attempt: attempt, memory: 1 << 20))), at: now)
                 }
             }

@@ -150,7 +150,7 @@ struct MemoryTests {
         Fault(name: "assumes that killed apps are gone immediately", rule: .lastVictimWasNecessary) {
             mutant, event, now in
             var effects = mutant.core.handle(event, at: now)
-            for case .kill(let run) in effects {
+            for case .run(let run, .kill) in effects {
                 let ends: [ProcessEvent] = [.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0), .emptied]
                 for end in ends { effects += mutant.core.handle(.run(run, .process(end)), at: now) }
             }
@@ -163,7 +163,7 @@ struct MemoryTests {
             guard case .memory(.measured) = event, let front, let run else { return effects }
             return effects.map { effect in
                 switch effect {
-                case .kill: .kill(run)
+                case .run(_, .kill): .run(run, .kill)
                 case .report(.stateChanged(_, .suspended, .terminating, .jetsam)):
                     .report(.stateChanged(front, from: .active, to: .terminating, reason: .jetsam))
                 default: effect
@@ -191,7 +191,7 @@ struct MemoryTests {
             }
             if case .configuration(.configured(let policy)) = event { mutant.budget = policy.budget }
             let effects = mutant.core.handle(event, at: now)
-            for case .kill(let run) in effects { mutant.killed.append(run) }
+            for case .run(let run, .kill) in effects { mutant.killed.append(run) }
             return effects
         },
         Fault(name: "sees no app exceed the budget alone", rule: .othersOutliveExcess, needsBudget: true) {

@@ -50,12 +50,12 @@ struct Mutant: DecidingCore {
         if case .run(let run, .deadline(.inspected)) = event { inspecting.removeAll { $0 == run } }
         for effect in effects {
             switch effect {
-            case .freeze(let run, let attempt): freezes[run] = attempt
-            case .inspect(let run): inspecting.append(run)
-            case .thaw(let run, _):
+            case .run(let run, .suspension(.freeze(let attempt))): freezes[run] = attempt
+            case .run(let run, .deadline(.inspect)): inspecting.append(run)
+            case .run(let run, .suspension(.thaw(_))):
                 suspended.removeAll { $0 == run }
                 freezes[run] = nil
-            case .kill(let run):
+            case .run(let run, .kill):
                 running.removeAll { $0 == run }
                 suspended.removeAll { $0 == run }
             default: break

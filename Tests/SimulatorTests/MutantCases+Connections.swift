@@ -3,7 +3,7 @@ import LifecycleSimulator
 
 extension MutantCase {
     private static func isOpening(_ effect: Effect) -> Bool {
-        if case .notify(_, .openURL) = effect { true } else { false }
+        if case .run(_, .notify(.openURL)) = effect { true } else { false }
     }
 
     static let connections: [MutantCase] = [

@@ -37,7 +37,7 @@ extension MutantCase {
         },
         .effects("does not look at frozen threads", .frozenThreadsAreWatched) { effects, event, _ in
             guard case .run(let run, .suspension(.frozen)) = event else { return effects }
-            return effects.filter { $0 != .measureWork(run, .full) }
+            return effects.filter { $0 != .run(run, .traffic(.measureWork(.full))) }
         },
     ]
 
@@ -114,7 +114,7 @@ extension MutantCase {
             guard isChange(event) else { return effects }
             return effects.filter { effect in
                 switch effect {
-                case .watchInput, .stopWatchingInput: false
+                case .run(_, .traffic(.watchInput)), .run(_, .traffic(.stopWatchingInput)): false
                 default: true
                 }
             }

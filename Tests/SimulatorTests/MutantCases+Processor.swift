@@ -13,7 +13,7 @@ extension MutantCase {
             if case .run(_, .processor(.measured)) = event { nil } else { event }
         },
         .without("does not end the limit of an app that is throttled no more", .foregroundRuns) {
-            if case .limitProcessor(_, nil) = $0 { true } else { false }
+            if case .run(_, .processor(.limit(nil))) = $0 { true } else { false }
         },
     ]
 }

@@ -8,10 +8,10 @@ extension MutantCase {
     private static let watches: [MutantCase] = [
         .effects("does not watch held sockets after the end of an app", .connectionsAreServed) { effects, event, _ in
             guard case .run(_, .process(.emptied)) = event else { return effects }
-            return effects.filter { if case .watchSockets = $0 { false } else { true } }
+            return effects.filter { if case .sockets(_, .watch) = $0 { false } else { true } }
         },
         .effects("a new daemon does not watch held sockets", .connectionsAreServed) { effects, event, _ in
-            event == .recovered ? effects.filter { if case .watchSockets = $0 { false } else { true } } : effects
+            event == .recovered ? effects.filter { if case .sockets(_, .watch) = $0 { false } else { true } } : effects
         },
     ]
 
@@ -21,10 +21,10 @@ extension MutantCase {
         },
         .effects("resets connections when a launch fails", .rejectionsAreFair) { effects, event, _ in
             effects.flatMap { effect -> [Effect] in
-                guard case .watchSockets(let id) = effect, case .run(_, .process(.emptied)) = event else {
+                guard case .sockets(let id, .watch) = effect, case .run(_, .process(.emptied)) = event else {
                     return [effect]
                 }
-                return [effect, .rejectConnections(id)]
+                return [effect, .sockets(id, .reject)]
             }
         },
         .policies("never resets connections", .rejectionsAreFair) { $0.connectionWait = nil },
@@ -50,7 +50,7 @@ extension MutantCase {
         .effects("removes an instance although the daemon holds sockets for it", .instancesGo) { effects, event, _ in
             guard case .run(_, .process(.emptied)) = event else { return effects }
             return effects.flatMap { effect -> [Effect] in
-                guard case .watchSockets(let id) = effect else { return [effect] }
+                guard case .sockets(let id, .watch) = effect else { return [effect] }
                 return [effect, .removeInstance(id)]
             }
         },

@@ -15,7 +15,7 @@ extension MutantCase {
                 let effects = mutant.core.handle(event, at: now)
                 guard case .run(let run, .suspension(.locksFound)) = event else { return effects }
                 return effects.map { effect in
-                    if case .thaw = effect { .kill(run) } else { effect }
+                    if case .run(_, .suspension(.thaw)) = effect { .run(run, .kill) } else { effect }
                 }
             }
         },
@@ -42,12 +42,12 @@ extension MutantCase {
             $0.wakeThreshold.time = $0.wakeThreshold.time.map { $0 * 3 }
         },
         .without("does not watch suspended apps", .inputWakes) {
-            if case .watchInput = $0 { true } else { false }
+            if case .run(_, .traffic(.watchInput)) = $0 { true } else { false }
         },
         .effects("watches apps that wake on traffic for local peers only", .inputWakes) { effects, _, _ in
             effects.map { effect in
-                guard case .watchInput(let run, let attempt, _) = effect else { return effect }
-                return .watchInput(run, attempt: attempt, onlyPeers: true)
+                guard case .run(let run, .traffic(.watchInput(let attempt, _))) = effect else { return effect }
+                return .run(run, .traffic(.watchInput(attempt: attempt, onlyPeers: true)))
             }
         },
     ]
@@ -89,7 +89,7 @@ extension MutantCase {
             guard case .run(let run, .traffic(.inputWatched)) = event, mutant.suspended.contains(run),
                 effects.isEmpty
             else { return effects }
-            return [.measureWork(run, .full)]
+            return [.run(run, .traffic(.measureWork(.full)))]
         },
     ]
 }

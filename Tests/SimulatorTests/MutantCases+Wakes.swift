@@ -8,9 +8,9 @@ extension MutantCase {
         },
         .effects("coalesces pushes", .notificationsAreLatest) { effects, _, _ in
             effects.map { effect in
-                guard case .deliver(let run, let all) = effect else { return effect }
+                guard case .run(let run, .deliver(let all)) = effect else { return effect }
                 let last = all.last { $0.kind == Notification.push }
-                return .deliver(run, all.filter { $0.kind != Notification.push || $0 == last })
+                return .run(run, .deliver(all.filter { $0.kind != Notification.push || $0 == last }))
             }
         },
         MutantCase(name: "notifies of a change that was undone while the app slept", rule: .notificationsAreLatest) {
@@ -22,7 +22,7 @@ extension MutantCase {
                     return []
                 }
                 let effects = mutant.core.handle(event, at: now)
-                for case .deliver(_, let all) in effects {
+                for case .run(_, .deliver(let all)) in effects {
                     for notification in all { mutant.delivered[notification.kind] = notification.payload }
                 }
                 return effects

@@ -9,11 +9,11 @@ extension MutantCase {
     private static let states: [MutantCase] = [
         .effects("sends each SIGKILL twice", .effectsAreValid) { effects, _, _ in
             effects.flatMap { effect in
-                if case .kill = effect { [effect, effect] } else { [effect] }
+                if case .run(_, .kill) = effect { [effect, effect] } else { [effect] }
             }
         },
         .answering("assumes that a freeze has succeeded", .suspendedIsFrozen) {
-            if case .freeze(let run, let attempt) = $0 {
+            if case .run(let run, .suspension(.freeze(let attempt))) = $0 {
                 .run(run, .suspension(.frozen(attempt: attempt, memory: 1)))
             } else {
                 nil
@@ -23,19 +23,19 @@ extension MutantCase {
             if case .run(_, .suspension(.freezeLost)) = event { nil } else { event }
         },
         .without("leaves apps in the foreground throttled", .foregroundRuns) {
-            if case .unthrottle = $0 { true } else { false }
+            if case .run(_, .processor(.unthrottle)) = $0 { true } else { false }
         },
         .without("does not continue an app that stopped itself", .foregroundRuns) {
-            if case .continueStopped = $0 { true } else { false }
+            if case .run(_, .continueStopped) = $0 { true } else { false }
         },
         .without("does not throttle", .backgroundIsThrottled) {
-            if case .throttle = $0 { true } else { false }
+            if case .run(_, .processor(.throttle)) = $0 { true } else { false }
         },
         .without("leaves suspended apps in the kernel's order as they are", .kernelAgrees) {
-            if case .setOOMClass(_, .suspended) = $0 { true } else { false }
+            if case .run(_, .memory(.setOOMClass(.suspended))) = $0 { true } else { false }
         },
         .without("leaves apps that enter the foreground in the kernel's order as they are", .kernelAgrees) {
-            if case .setOOMClass(_, .active) = $0 { true } else { false }
+            if case .run(_, .memory(.setOOMClass(.active))) = $0 { true } else { false }
         },
         .events("ignores that the kernel killed for memory", .receiptsAreTrue) { event in
             if case .run(_, .memory(.outOfMemory)) = event { nil } else { event }
@@ -56,7 +56,7 @@ extension MutantCase {
                     guard case .report(.freezeTakesLong(let id)) = effect, let run = mutant.core.run(of: id) else {
                         return [effect]
                     }
-                    return [effect, .thaw(run, attempt: mutant.freezes[run] ?? 0)]
+                    return [effect, .run(run, .suspension(.thaw(attempt: mutant.freezes[run] ?? 0)))]
                 }
             }
         },
@@ -71,7 +71,7 @@ extension MutantCase {
             if case .report(.deadlineMet) = $0 { true } else { false }
         },
         .without("does not inspect an app at its deadline", .deadlinesAreKept) {
-            if case .inspect = $0 { true } else { false }
+            if case .run(_, .deadline(.inspect)) = $0 { true } else { false }
         },
         MutantCase(name: "ignores answers that come while the app is inspected", rule: .answersInTimeCount) { core, _ in
             Mutant(core: core) { mutant, event, now in
@@ -85,7 +85,7 @@ extension MutantCase {
             }
         },
         .answering("kills without an inspection", .deadlinesAreFair) {
-            guard case .inspect(let run) = $0 else { return nil }
+            guard case .run(let run, .deadline(.inspect)) = $0 else { return nil }
             return .run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         },
         .events("kills an app with a debugger attached", .deadlinesAreFair) { event in
@@ -111,7 +111,7 @@ extension MutantCase {
             if $0.taskProgressTime != .zero { $0.taskProgressTime = .seconds(1000) }
         },
         .without("does not send tasksExpiring", .budgetIsKept) {
-            if case .notify(_, .tasksExpiring) = $0 { true } else { false }
+            if case .run(_, .notify(.tasksExpiring)) = $0 { true } else { false }
         },
     ]
 
@@ -170,7 +170,7 @@ extension MutantCase {
         .effects("kills instead of sending willTerminate", .appsAreNotifiedOfEnd) { effects, event, _ in
             guard case .requested(_, _, .terminate, by: _) = event else { return effects }
             return effects.map { effect in
-                if case .notify(let run, .willTerminate) = effect { .kill(run) } else { effect }
+                if case .run(let run, .notify(.willTerminate)) = effect { .run(run, .kill) } else { effect }
             }
         },
         .policies("kills suspended apps without notice", .appsAreNotifiedOfEnd) { $0.terminateSuspended = .kill },
@@ -180,11 +180,11 @@ extension MutantCase {
         .policies("inverts priorities", .jetsamKeepsOrder) { $0.jetsamPriority = -$0.jetsamPriority },
         .effects("kills two apps", .jetsamKeepsOrder) { effects, event, mutant in
             guard case .memory(.measured) = event,
-                let index = effects.firstIndex(where: { if case .kill = $0 { true } else { false } }),
-                case .kill(let victim) = effects[index],
+                let index = effects.firstIndex(where: { if case .run(_, .kill) = $0 { true } else { false } }),
+                case .run(let victim, .kill) = effects[index],
                 let other = mutant.running.first(where: { $0 != victim && mutant.core.app(of: $0) != nil })
             else { return effects }
-            return effects[...index] + [.kill(other)] + effects[(index + 1)...]
+            return effects[...index] + [.run(other, .kill)] + effects[(index + 1)...]
         },
         .events("takes a small part of the available memory for all", .plentyKillsNothing) { event in
             guard case .memory(.measured(var reading)) = event else { return event }
@@ -195,7 +195,7 @@ extension MutantCase {
             guard case .memory(.pressureStalled(.critical)) = event, let run = mutant.suspended.first,
                 mutant.core.app(of: run) != nil
             else { return effects }
-            return effects + [.kill(run)]
+            return effects + [.run(run, .kill)]
         },
         .policies("ignores MemoryMax=", .limitsAreKept) { $0.memoryMax = nil },
         .events("assumes that memory is free", .jetsamActs) { event in
@@ -258,11 +258,11 @@ extension MutantCase {
             }
         },
         .without("loses notifications", .notificationsAreLatest) {
-            if case .deliver = $0 { true } else { false }
+            if case .run(_, .deliver) = $0 { true } else { false }
         },
         .effects("delivers each notification twice", .notificationsAreLatest) { effects, _, _ in
             effects.flatMap { effect in
-                if case .deliver = effect { [effect, effect] } else { [effect] }
+                if case .run(_, .deliver) = effect { [effect, effect] } else { [effect] }
             }
         },
         .events("keeps apps whose manifests were removed", .stateIsBounded) { event in

@@ -9,9 +9,9 @@ struct ProcessorTests {
 
         func record(_ effect: Effect) {
             switch effect {
-            case .measureProcessor: names.insert("look")
-            case .limitProcessor(_, .some): names.insert("limit")
-            case .limitProcessor(_, nil): names.insert("end of a limit")
+            case .run(_, .processor(.measure)): names.insert("look")
+            case .run(_, .processor(.limit(.some))): names.insert("limit")
+            case .run(_, .processor(.limit(nil))): names.insert("end of a limit")
             case .report(.processorUseHigh): names.insert("warning")
             case .report(.processorThrottled): names.insert("throttled")
             case .report(.processorThrottleEnded): names.insert("throttled no more")

@@ -11,13 +11,13 @@ struct TrafficTests {
 
         func record(_ effect: Effect) {
             switch effect {
-            case .watchInput(_, _, onlyPeers: true): names.insert("watch for peers")
-            case .watchInput(_, _, onlyPeers: false): names.insert("watch for input")
-            case .stopWatchingInput: names.insert("end of a watch")
-            case .measureWork(_, .first): names.insert("first look")
-            case .measureWork(_, .full): names.insert("next look")
-            case .measureWork(_, .brief): names.insert("processor time in a moment")
-            case .measureWork(_, .moment): names.insert("look in a moment")
+            case .run(_, .traffic(.watchInput(_, onlyPeers: true))): names.insert("watch for peers")
+            case .run(_, .traffic(.watchInput(_, onlyPeers: false))): names.insert("watch for input")
+            case .run(_, .traffic(.stopWatchingInput)): names.insert("end of a watch")
+            case .run(_, .traffic(.measureWork(.first))): names.insert("first look")
+            case .run(_, .traffic(.measureWork(.full))): names.insert("next look")
+            case .run(_, .traffic(.measureWork(.brief))): names.insert("processor time in a moment")
+            case .run(_, .traffic(.measureWork(.moment))): names.insert("look in a moment")
             case .report(.stateChanged(_, _, _, .timer)): names.insert("timer")
             case .report(.inputArrived): names.insert("input")
             case .report(.inputNotWatched): names.insert("not watched")
@@ -72,7 +72,9 @@ struct TrafficTests {
                     case .process(.reattached): isNew.insert(run)
                     case .suspension(.frozen): isNew.remove(run)
                     case .traffic(.inputArrived):
-                        let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
+                        let wakes = effects.contains {
+                            if case .run(_, .suspension(.thaw)) = $0 { true } else { false }
+                        }
                         if wakes, isNew.contains(run) { wasReported = true }
                     default: break
                     }

@@ -30,19 +30,21 @@ struct Recorder {
         switch effect {
         case .spawn(_, let run, _):
             queue += [.run(run, .process(.spawned(pid: Int32(run.number)))), .run(run, .process(.executed))]
-        case .notify(let run, let notice) where notice.isAnswered:
+        case .run(let run, .notify(let notice)) where notice.isAnswered:
             queue.append(.run(run, .transition(.notified(notice, delivered: true, cpu: .zero))))
             if notice == .didEnterBackground, !silent.contains(run) {
                 queue.append(.run(run, .transition(.backgroundEntered)))
             }
-        case .freeze(let run, let attempt):
+        case .run(let run, .suspension(.freeze(let attempt))):
             let memory = core.app(of: run).flatMap { sizes[$0] } ?? 1 << 20
             queue.append(.run(run, .suspension(.frozen(attempt: attempt, memory: memory))))
-        case .measureWork(let run, _): if let work { queue.append(.run(run, .traffic(.workMeasured(work)))) }
-        case .thaw(let run, let attempt): queue.append(.run(run, .suspension(.thawed(attempt: attempt))))
-        case .inspect(let run):
+        case .run(let run, .traffic(.measureWork(_))):
+            if let work { queue.append(.run(run, .traffic(.workMeasured(work)))) }
+        case .run(let run, .suspension(.thaw(let attempt))):
+            queue.append(.run(run, .suspension(.thawed(attempt: attempt))))
+        case .run(let run, .deadline(.inspect)):
             queue.append(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20)))))
-        case .kill(let run):
+        case .run(let run, .kill):
             queue += [
                 .run(run, .process(.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0))),
                 .run(run, .process(.emptied)),

@@ -5,7 +5,7 @@ import Posix
 import Systemd
 
 /// Measures apps exactly on a helper thread, one after the other: suspended apps after the freeze, and the apps that the core asks
-/// for (`Effect.measureSize`). There are up to three steps, each for all processes of the app:
+/// for (`RunMemoryEffect.measureSize`). There are up to three steps, each for all processes of the app:
 ///
 /// 1. what the processes have in memory and in swap, where they share memory: the kernel walks the page tables for it, 15 to
 ///    26 µs for each resident MiB of each process;

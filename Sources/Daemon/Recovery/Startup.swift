@@ -39,14 +39,9 @@ enum Startup {
                 case .writeReceipt(let receipt):
                     do { try receipts.write(receipt) } catch { journal.logWarning("\(error)", app: receipt.app) }
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
-                case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .watchInput,
-                    .stopWatchingInput, .watchGPU, .measureWork, .measureProcessor, .measureSize, .limitProcessor,
-                    .runHook,
-                    .killHook, .reclaim, .stopReclaim, .bringBack, .kill, .throttle, .unthrottle, .setOOMClass,
-                    .deliver,
-                    .recordLaunch, .dropRestorationState, .identify, .answer,
-                    .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,
-                    .rejectConnections, .removeInstance, .scheduleTimers, .subscribe, .finish:
+                case .run, .spawn, .recordLaunch, .dropRestorationState, .removeInstance, .identify, .answer, .report,
+                    .sockets,
+                    .scheduleTimers, .subscribe, .measureMemory, .allowSleep, .finish:
                     break
                 }
             }

@@ -91,3 +91,11 @@ struct Hooks: Hashable, Sendable {
     /// Whether the app may not be suspended until they are over. `ExecBeforeSuspend=` is a part of the suspension.
     var holdAwake: Bool { running.map { $0.hook.kind != .beforeSuspend || !waiting.isEmpty } ?? false }
 }
+
+/// The commands of a hook.
+package enum HookEffect: Hashable, Sendable {
+    /// Runs them in the group of the run (L57). → `hookEnded`, unless it is killed.
+    case run(Hook, number: Int)
+    /// Sends SIGKILL to the hook with this number, and to no other process of the run.
+    case kill(number: Int)
+}

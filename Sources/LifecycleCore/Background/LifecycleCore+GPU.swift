@@ -11,7 +11,7 @@ extension LifecycleCore {
         }
         guard isToBeWatched != isWatched else { return }
         self[run: index].isGPUWatched = isToBeWatched
-        effects.append(.watchGPU(self[run: index].id, isToBeWatched))
+        effects.append(.run(self[run: index].id, .processor(.watchGPU(isToBeWatched))))
     }
 
     /// A look that was under way when the watch ended counts for nothing.

@@ -35,7 +35,7 @@ extension LifecycleCore {
             background.idleSince = nil
             update(index, .background(background))
         }
-        effects.append(.runHook(self[run: index].id, hook, number: hooks.number))
+        effects.append(.run(self[run: index].id, .hook(.run(hook, number: hooks.number))))
     }
 
     // MARK: The end of a hook
@@ -52,7 +52,7 @@ extension LifecycleCore {
     /// Its time is over. Only the hook is killed: the app has done nothing wrong.
     mutating func hookIsDue(_ index: AppIndex, _ now: Instant) {
         guard let hooks = self[run: index].hooks, let running = hooks.running else { return }
-        effects.append(.killHook(self[run: index].id, number: hooks.number))
+        effects.append(.run(self[run: index].id, .hook(.kill(number: hooks.number))))
         report(.hookKilled(apps[index].id, running.hook.kind, after: now - running.began))
         hookIsOver(index, isRefusal: false, now)
     }

@@ -21,7 +21,7 @@ extension LifecycleCore {
     }
 
     private mutating func refuse(_ index: AppIndex, _ mode: BackgroundModes) {
-        effects.append(.warn(self[run: index].id, .modeRefused(mode)))
+        effects.append(.run(self[run: index].id, .warn(.modeRefused(mode))))
     }
 
     mutating func modeEnded(_ index: AppIndex, _ mode: BackgroundModes, _ now: Instant) {
@@ -57,7 +57,7 @@ extension LifecycleCore {
             } else if self[run: index].modes.contains(where: { $0.mode == mode && !$0.isShown }) {
                 modeEnded(index, mode, now)
                 self[run: index].unusedModes.insert(mode)
-                effects.append(.warn(self[run: index].id, .modeUnused(mode)))
+                effects.append(.run(self[run: index].id, .warn(.modeUnused(mode))))
             }
         }
     }

@@ -57,7 +57,7 @@ extension LifecycleCore {
         let interval = ProcessorWatch.interval(apps[index].policy.backgroundCPUTime)
         self[run: index].processor.nextAt = now + interval
         self[run: index].processor.askedAt = now
-        effects.append(.measureProcessor(self[run: index].id))
+        effects.append(.run(self[run: index].id, .processor(.measure)))
     }
 
     mutating func processorMeasured(_ index: AppIndex, _ used: Duration, _ waited: Duration, _ now: Instant) {
@@ -102,14 +102,14 @@ extension LifecycleCore {
     /// The weights follow once the event is carried out (`followWake`).
     private mutating func throttleProcessor(_ index: AppIndex, _ use: BackgroundUse, _ now: Instant) {
         self[run: index].processor.throttle = ProcessorWatch.Throttle(since: now, use: use)
-        effects.append(.limitProcessor(self[run: index].id, use.limit))
+        effects.append(.run(self[run: index].id, .processor(.limit(use.limit))))
         report(.processorThrottled(apps[index].id, use))
     }
 
     mutating func endProcessorThrottle(_ index: AppIndex) {
         guard isProcessorThrottled(index) else { return }
         self[run: index].processor.throttle = nil
-        effects.append(.limitProcessor(self[run: index].id, nil))
+        effects.append(.run(self[run: index].id, .processor(.limit(nil))))
         report(.processorThrottleEnded(apps[index].id))
     }
 

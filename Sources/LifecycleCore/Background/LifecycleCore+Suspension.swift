@@ -22,7 +22,7 @@ extension LifecycleCore {
         if runsHookBeforeSuspension(index, now) { return }
         notifyOfSuspension(index, now)
         self[run: index].freezeAttempt += 1
-        effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
+        effects.append(.run(self[run: index].id, .suspension(.freeze(attempt: self[run: index].freezeAttempt))))
         var look = apps[index].policy.role == .worker ? background.look : nil
         look?.isDue = false
         change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: look)), .idle, now)
@@ -50,7 +50,7 @@ extension LifecycleCore {
         checkLimit(index, now)
         evaluateMemory(now)
         guard look != nil, apps[index].phase == .suspended else { return }
-        effects.append(.measureWork(self[run: index].id, .full))
+        effects.append(.run(self[run: index].id, .traffic(.measureWork(.full))))
     }
 
     /// The clock of the budget stops.
@@ -88,7 +88,7 @@ extension LifecycleCore {
         }
         endWatch(index)
         self[run: index].freezeAttempt += 1
-        effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
+        effects.append(.run(self[run: index].id, .suspension(.freeze(attempt: self[run: index].freezeAttempt))))
         let look = apps[index].policy.role == .worker ? WorkLook(of: suspended, now) : nil
         change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: look)), .continued, now)
     }
@@ -138,7 +138,7 @@ extension LifecycleCore {
 
     /// The thaw is the first effect: a user or a client waits for it.
     private mutating func thaw(_ index: AppIndex, _ waking: Waking, _ reason: StateReason, _ now: Instant) {
-        effects.append(.thaw(self[run: index].id, attempt: self[run: index].freezeAttempt))
+        effects.append(.run(self[run: index].id, .suspension(.thaw(attempt: self[run: index].freezeAttempt))))
         var waking = waking
         waking.deadline = begin(index, .thaw, Self.thawTimeout, now)
         resumeBudget(index, isRenewed: waking.wake != nil, now)

@@ -48,13 +48,13 @@ extension LifecycleCore {
     private mutating func throttle(_ index: AppIndex) {
         if self[run: index].isThrottled { return }
         self[run: index].isThrottled = true
-        effects.append(.throttle(self[run: index].id))
+        effects.append(.run(self[run: index].id, .processor(.throttle)))
     }
 
     mutating func unthrottle(_ index: AppIndex) {
         guard self[run: index].isThrottled else { return }
         self[run: index].isThrottled = false
-        effects.append(.unthrottle(self[run: index].id))
+        effects.append(.run(self[run: index].id, .processor(.unthrottle)))
     }
 }
 

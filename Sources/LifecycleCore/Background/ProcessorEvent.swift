@@ -6,6 +6,20 @@ package enum ProcessorEvent: Hashable, Sendable {
     case gpuUsed(Duration)
 }
 
+/// What a run gets of the processors, and what it uses of them and of the GPUs.
+package enum ProcessorEffect: Hashable, Sendable {
+    /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
+    case throttle
+    case unthrottle
+    /// Measures what a run in the background uses of the processors (L44). → `processorMeasured`.
+    case measure
+    /// Limits the processor time of a run to so many thousandths of one processor (L44); `nil`: ends that.
+    case limit(Int?)
+    /// Begins or ends to watch whether the run uses a GPU (L43). What it has used before does not count. → `gpuUsed`, at each look that
+    /// finds some.
+    case watchGPU(Bool)
+}
+
 extension LifecycleCore {
     mutating func handle(_ event: ProcessorEvent, _ index: AppIndex, _ now: Instant) {
         switch event {

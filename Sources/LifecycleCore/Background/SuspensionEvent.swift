@@ -12,6 +12,14 @@ package enum SuspensionEvent: Hashable, Sendable {
     case thawed(attempt: Int)
 }
 
+/// The suspension of a run and its end.
+package enum SuspensionEffect: Hashable, Sendable {
+    /// Freezes the cgroup. → `frozen`, as soon as the kernel reports it.
+    case freeze(attempt: Int)
+    /// Thaws the cgroup. → `thawed`.
+    case thaw(attempt: Int)
+}
+
 extension LifecycleCore {
     mutating func handle(_ event: SuspensionEvent, _ index: AppIndex, _ now: Instant) {
         switch event {

@@ -65,7 +65,7 @@ extension LifecycleCore {
         }
         endWatch(index)
         invariant(apps[index].execution != nil, "a run is killed that is ending", index)
-        effects.append(.kill(self[run: index].id))
+        effects.append(.run(self[run: index].id, .kill))
         if let problem { report(problem) }
         var ending = makeEnding(index, cause, now)
         ending.isKilled = true
@@ -129,7 +129,7 @@ extension LifecycleCore {
         recordEnd(index, origin, receipt, &ending, now)
         if !ending.isKilled, ending.remains != .exitStatus, explanation == nil {
             ending.isKilled = true
-            effects.append(.kill(self[run: index].id))
+            effects.append(.run(self[run: index].id, .kill))
         }
         conclude(index, ending, receipt, now)
     }
@@ -330,7 +330,7 @@ extension LifecycleCore {
         // Without a process left there is nothing to kill: only the exit status is still to be reported.
         if ending.remains != .exitStatus {
             report(.killTakesLong(apps[index].id))
-            effects.append(.kill(ending.run.id))
+            effects.append(.run(ending.run.id, .kill))
         }
         change(index, to: .ending(ending), .ended, now)
     }

@@ -64,7 +64,7 @@ extension LifecycleCore {
     mutating func continueIfStopped(_ index: AppIndex) {
         guard self[run: index].isStopped else { return }
         wasContinued(index)
-        effects.append(.continueStopped(self[run: index].id))
+        effects.append(.run(self[run: index].id, .continueStopped))
     }
 
     /// What it was at when it stopped continues, and does not end with the moment of a timer (L51): a look at all of its work decides.

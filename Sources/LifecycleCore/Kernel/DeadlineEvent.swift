@@ -6,6 +6,14 @@ package enum DeadlineEvent: Hashable, Sendable {
     case extended(by: Duration)
 }
 
+/// What is measured because of a deadline of a run.
+package enum DeadlineEffect: Hashable, Sendable {
+    /// Measures a run whose deadline has passed. → `inspected`.
+    case inspect
+    /// Measures what a run does. → `activityMeasured`. `listeners`: including whether it listens on a socket.
+    case measureActivity(listeners: Bool)
+}
+
 /// What is measured before a missed deadline kills.
 package struct Inspection: Hashable, Sendable {
     /// A debugger is attached (L48).

@@ -1,85 +1,67 @@
 /// What the core wants done: a value in the imperative. An outcome comes back as an `Event`.
+///
+/// What is done with a run is in the folder of its topic, beside the events.
 package enum Effect: Hashable, Sendable {
+    /// Something is done with one run of one app.
+    case run(RunID, RunEffect)
+
+    // MARK: Launches and ends
+
     /// → `spawned`, then `executed` or `spawnFailed`; and, unless it failed, in the end `exited` and `emptied`.
     case spawn(AppID, RunID, Launch)
-    /// Sends a notice. → `notified` for the notices with a deadline (`Notice.isAnswered`).
-    case notify(RunID, Notice)
-    /// Freezes the cgroup. → `frozen`, as soon as the kernel reports it.
-    case freeze(RunID, attempt: Int)
-    /// Thaws the cgroup. → `thawed`.
-    case thaw(RunID, attempt: Int)
-    /// Sends SIGCONT to a main process that stopped itself.
-    case continueStopped(RunID)
-    /// Measures a run whose deadline has passed. → `inspected`.
-    case inspect(RunID)
-    /// Measures what a run does. → `activityMeasured`. `listeners`: including whether it listens on a socket.
-    case measureActivity(RunID, listeners: Bool)
-    /// Watches the descriptors of a suspended run for input (L50). → `inputWatched`, then `inputArrived` for what arrives.
-    /// `onlyPeers`: only for local peers that wait because the buffer towards the app is more than half full.
-    case watchInput(RunID, attempt: Int, onlyPeers: Bool)
-    /// Ends the watch and closes its descriptors, before anything else happens to the run.
-    case stopWatchingInput(RunID)
-    /// Measures what a run in the background has to do (L51), and once more a worker that was just frozen. → `workMeasured`.
-    case measureWork(RunID, WorkLookKind)
-    /// Measures what a run in the background uses of the processors (L44). → `processorMeasured`.
-    case measureProcessor(RunID)
-    /// Limits the processor time of a run to so many thousandths of one processor (L44); `nil`: ends that.
-    case limitProcessor(RunID, Int?)
-    /// Begins or ends to watch whether the run uses a GPU (L43). What it has used before does not count. → `gpuUsed`, at each look that
-    /// finds some.
-    case watchGPU(RunID, Bool)
-    /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
-    case kill(RunID)
-    /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
-    case throttle(RunID)
-    case unthrottle(RunID)
-    /// Runs the commands of a hook in the group of a run (L57). → `hookEnded`, unless it is killed.
-    case runHook(RunID, Hook, number: Int)
-    /// Sends SIGKILL to the hook with this number, and to no other process of the run.
-    case killHook(RunID, number: Int)
-    /// L38: sets the rank of the run for the kernel's OOM killer. Until the first one it is `OOMClass.active`.
-    case setOOMClass(RunID, OOMClass)
-    /// Delivers notifications (L32).
-    case deliver(RunID, [Notification])
     /// Records how often the app was launched (L9).
     case recordLaunch(AppID, count: Int)
     indirect case writeReceipt(Receipt)
     /// L11, L34, L42.
     case dropRestorationState(AppID, DroppedState = .restoration)
+    /// The app was a transient instance, and the core knows it no longer. Comes after everything else about it.
+    case removeInstance(AppID)
+
+    // MARK: Clients
+
     /// The request is a push, or asks for another wake, and got this number. Comes once, before its answer.
     case identify(RequestID, event: UInt64)
     case answer(RequestID, Answer)
-    /// Logs a warning about what the app said or does.
-    case warn(RunID, AppWarning)
     case report(Report)
-    /// → `memoryMeasured`, with the sizes of all apps that are not suspended, and of the suspended ones that are the next
-    /// candidates (`LifecycleCore.memoryView`): the size of those changes when their pages are swapped.
-    case measureMemory
-    /// Measures the exact size of a run (L39). → `sizeMeasured`, unless it ends before.
-    case measureSize(RunID)
-    /// Pushes what the suspended run has out to swap, at most so many bytes (L37). → `reclaimed`.
-    case reclaim(RunID, attempt: Int, bytes: UInt64)
-    /// Nothing more is to be pushed out: it is about to run, or to end. `reclaimed` does not follow.
-    case stopReclaim(RunID)
-    /// Reads the pages first that the run touched at its last wake, as far as they are known, if it was pushed out (L37): it is thawed.
-    case bringBack(RunID)
-    /// Watches the sockets that the daemon holds for an app (L29). → `socketsReady`, once, as soon as a connection or a datagram
-    /// waits. It may wait already.
-    case watchSockets(AppID)
-    case stopWatchingSockets(AppID)
-    /// Resets the connections that wait at the held sockets: the app cannot be launched in time (L11, `ConnectionWaitSec=`).
-    case rejectConnections(AppID)
+
+    // MARK: What wakes an app
+
+    case sockets(AppID, SocketEffect)
     /// The timers of an app elapse at other times now (`LifecycleCore.timerState`). → `timer`, when they do.
     case scheduleTimers(AppID)
     /// What the app wants to be notified of while it has a process (L33); empty: nothing any more. → `observed`, after the first
     /// reading and each change.
     case subscribe(AppID, NotificationKinds)
-    /// The app was a transient instance, and the core knows it no longer. Comes after everything else about it.
-    case removeInstance(AppID)
+
+    // MARK: The machine
+
+    /// → `memoryMeasured`, with the sizes of all apps that are not suspended, and of the suspended ones that are the next
+    /// candidates (`LifecycleCore.memoryView`): the size of those changes when their pages are swapped.
+    case measureMemory
     /// After `sleepRequested`: no app is in the foreground, and every app has answered that it left it (L15).
     case allowSleep
     /// After `shutdownRequested`: all apps have ended.
     case finish
+}
+
+/// What can be done with one run, by topic.
+package enum RunEffect: Hashable, Sendable {
+    /// Sends a notice. → `notified` for the notices with a deadline (`Notice.isAnswered`).
+    case notify(Notice)
+    /// Delivers notifications (L32).
+    case deliver([Notification])
+    /// Logs a warning about what the app said or does.
+    case warn(AppWarning)
+    /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
+    case kill
+    /// Sends SIGCONT to a main process that stopped itself.
+    case continueStopped
+    case deadline(DeadlineEffect)
+    case suspension(SuspensionEffect)
+    case traffic(TrafficEffect)
+    case processor(ProcessorEffect)
+    case hook(HookEffect)
+    case memory(RunMemoryEffect)
 }
 
 /// How and why an app is launched (L6, L9).

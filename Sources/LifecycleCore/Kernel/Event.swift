@@ -29,7 +29,7 @@ package enum Event: Hashable, Sendable {
     // MARK: Held sockets
 
     /// A connection or a datagram waits at a socket that the daemon holds for the app (L29). Comes once for each
-    /// `Effect.watchSockets`. `input.pid` is 0, `input.descriptor` the number that the app gets for the socket (3 is the first),
+    /// `SocketEffect.watch`. `input.pid` is 0, `input.descriptor` the number that the app gets for the socket (3 is the first),
     /// and `input.peer` the address of the socket.
     indirect case socketsReady(AppID, Input)
 

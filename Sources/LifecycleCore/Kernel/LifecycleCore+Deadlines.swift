@@ -157,7 +157,7 @@ extension LifecycleCore {
         switch kind {
         case .deadline:
             apps[index].transitionDeadline?.isInspected = true
-            effects.append(.inspect(self[run: index].id))
+            effects.append(.run(self[run: index].id, .deadline(.inspect)))
         case .backgroundTime: backgroundTimeEnded(index, now)
         case .wake: wakeTimeEnded(index, now)
         case .expirationNotice: giveExpirationNotice(index, due: due, now)

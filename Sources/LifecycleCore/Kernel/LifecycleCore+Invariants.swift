@@ -34,7 +34,7 @@ extension LifecycleCore {
     /// Sends a notice to an app. Each one belongs to the state in which it is sent, so that they come in the order of L3.
     mutating func notify(_ index: AppIndex, _ notice: Notice) {
         invariant(mayNotify(index, notice), "a notice is sent in a state to which it does not belong", index)
-        effects.append(.notify(self[run: index].id, notice))
+        effects.append(.run(self[run: index].id, .notify(notice)))
     }
 
     private func mayNotify(_ index: AppIndex, _ notice: Notice) -> Bool {

@@ -39,27 +39,27 @@ extension LifecycleCore {
         case .suspending(var suspending)?:
             suspending.warnAt = now + Self.freezeTimeout
             update(index, .suspending(suspending))
-            effects.append(.freeze(id, attempt: self[run: index].freezeAttempt))
+            effects.append(.run(id, .suspension(.freeze(attempt: self[run: index].freezeAttempt))))
         case .waking(var waking)?:
             // The app is not to blame for a thaw that did not happen.
             waking.deadline?.restart(at: now)
             update(index, .waking(waking))
             report(.deadlineDeferred(apps[index].id, .thaw, .daemonRestarted))
-            effects.append(.thaw(id, attempt: self[run: index].freezeAttempt))
-        case nil: if apps[index].ending?.isKilled ?? false { effects.append(.kill(id)) }
+            effects.append(.run(id, .suspension(.thaw(attempt: self[run: index].freezeAttempt))))
+        case nil: if apps[index].ending?.isKilled ?? false { effects.append(.run(id, .kill)) }
         // The watch of the dead daemon has ended with it.
         case .suspended?: beginWatch(index)
         // The dead daemon's measurement does not arrive any more.
         case .background(let background)?:
             giveTimeToConnect(index, background, now)
             if background.look?.isAsked ?? false { lookIsDue(index, now) }
-            if self[run: index].isGPUWatched { effects.append(.watchGPU(id, true)) }
+            if self[run: index].isGPUWatched { effects.append(.run(id, .processor(.watchGPU(true)))) }
         case .launching, .foreground, .enteringBackground, .terminating: break
         }
         // This daemon may have rights, or descriptors, that the one before did not have. One attempt shows it.
         if apps[index].execution != nil { watchAgain(index, now) }
-        if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
-        if memoryState.awaitedSizes.contains(id) { effects.append(.measureSize(id)) }
+        if inspectedDeadline(index) != nil { effects.append(.run(id, .deadline(.inspect))) }
+        if memoryState.awaitedSizes.contains(id) { effects.append(.run(id, .memory(.measureSize))) }
         repeatOOMClass(index)
     }
 

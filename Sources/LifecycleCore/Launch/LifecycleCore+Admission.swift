@@ -87,7 +87,7 @@ extension LifecycleCore {
             admission.slots[position].checkAt = now + max(Self.shortestLaunchCheck, age / 4)
             // The first answer is the one to the first of several questions.
             admission.slots[position].askedAt = admission.slots[position].askedAt ?? now
-            effects.append(.measureActivity(admission.slots[position].run, listeners: false))
+            effects.append(.run(admission.slots[position].run, .deadline(.measureActivity(listeners: false))))
         }
     }
 

@@ -45,7 +45,7 @@ extension LifecycleCore {
         let shortest = isAwaitingListener(index) ? Self.shortestListenCheck : Self.shortestStartUpCheck
         startUp.checkAt = now + max(shortest, min(Self.longestStartUpCheck, age / 8))
         self[run: index].startUp = startUp
-        effects.append(.measureActivity(self[run: index].id, listeners: true))
+        effects.append(.run(self[run: index].id, .deadline(.measureActivity(listeners: true))))
     }
 
     mutating func startUpMeasured(_ index: AppIndex, _ activity: RunActivity, _ now: Instant) {

@@ -33,7 +33,7 @@ extension LifecycleCore {
         let run = self[run: index].id
         guard apps[index].execution != nil, !memoryState.awaitedSizes.contains(run) else { return }
         memoryState.awaitedSizes.append(run)
-        effects.append(.measureSize(run))
+        effects.append(.run(run, .memory(.measureSize)))
     }
 
     /// `bytes`: the exact size. `estimate`: what the estimate of the same time was.

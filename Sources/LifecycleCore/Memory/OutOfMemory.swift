@@ -28,7 +28,7 @@ extension LifecycleCore {
     @inline(__always)
     mutating func followOOMClass(_ index: AppIndex, _ rank: JetsamRank?) {
         guard setOOMClass(index, rank), hasOOMClass(index, rank) else { return }
-        effects.append(.setOOMClass(self[run: index].id, oomClasses[index.number]))
+        effects.append(.run(self[run: index].id, .memory(.setOOMClass(oomClasses[index.number]))))
     }
 
     /// A new run: the previous one may have ended in the same event.
@@ -60,6 +60,6 @@ extension LifecycleCore {
     /// The next daemon does not know the class of a run, and the last effect may be lost.
     mutating func repeatOOMClass(_ index: AppIndex) {
         guard hasOOMClass(index, jetsamRank(index)) else { return }
-        effects.append(.setOOMClass(self[run: index].id, oomClasses[index.number]))
+        effects.append(.run(self[run: index].id, .memory(.setOOMClass(oomClasses[index.number]))))
     }
 }

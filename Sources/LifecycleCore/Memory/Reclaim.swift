@@ -72,7 +72,7 @@ extension LifecycleCore {
         memoryState.reclaiming = run
         setReclaim(index, .underWay)
         let bytes = min(self[run: index].memory, reclaimSpace)
-        effects.append(.reclaim(run, attempt: self[run: index].freezeAttempt, bytes: bytes))
+        effects.append(.run(run, .memory(.reclaim(attempt: self[run: index].freezeAttempt, bytes: bytes))))
     }
 
     private mutating func setReclaim(_ index: AppIndex, _ reclaim: Reclaim?) {
@@ -134,7 +134,7 @@ extension LifecycleCore {
     mutating func endReclaim(_ index: AppIndex) {
         guard case .suspended(let suspended)? = apps[index].execution, suspended.reclaim == .underWay else { return }
         setReclaim(index, .done)
-        effects.append(.stopReclaim(self[run: index].id))
+        effects.append(.run(self[run: index].id, .memory(.stopReclaim)))
         memoryState.reclaiming = nil
     }
 
@@ -153,7 +153,7 @@ extension LifecycleCore {
     mutating func bringBack(_ index: AppIndex) {
         guard memoryState.swapTotal > 0, memoryState.level < .critical, self[run: index].memory >= Self.smallestReclaim
         else { return }
-        effects.append(.bringBack(self[run: index].id))
+        effects.append(.run(self[run: index].id, .memory(.bringBack)))
     }
 
     /// The daemon before has ended in the middle of it.

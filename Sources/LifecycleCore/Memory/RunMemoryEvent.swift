@@ -9,6 +9,20 @@ package enum RunMemoryEvent: Hashable, Sendable {
     case outOfMemory(OutOfMemory)
 }
 
+/// The memory of one run.
+package enum RunMemoryEffect: Hashable, Sendable {
+    /// L38: sets the rank of the run for the kernel's OOM killer. Until the first one it is `OOMClass.active`.
+    case setOOMClass(OOMClass)
+    /// Measures the exact size of a run (L39). → `sizeMeasured`, unless it ends before.
+    case measureSize
+    /// Pushes what the suspended run has out to swap, at most so many bytes (L37). → `reclaimed`.
+    case reclaim(attempt: Int, bytes: UInt64)
+    /// Nothing more is to be pushed out: it is about to run, or to end. `reclaimed` does not follow.
+    case stopReclaim
+    /// Reads the pages first that the run touched at its last wake, as far as they are known, if it was pushed out (L37): it is thawed.
+    case bringBack
+}
+
 extension LifecycleCore {
     mutating func handle(_ event: RunMemoryEvent, _ index: AppIndex, _ now: Instant) {
         switch event {

@@ -51,7 +51,7 @@ extension LifecycleCore {
         let list = listedScenes(index)
         let isKnown = list.contains { $0.id == id }
         guard apps[index].policy.role != .worker, isKnown || list.count < Self.maximumScenes else {
-            return effects.append(.warn(self[run: index].id, .sceneRefused(id)))
+            return effects.append(.run(self[run: index].id, .warn(.sceneRefused(id))))
         }
         let scene = connect(index, id, role, state: .background)
         guard let last = foregroundSlots.lastIndex(where: { $0.app == index }), !hasForegroundSlot(index, id) else {
@@ -85,7 +85,7 @@ extension LifecycleCore {
         guard var list = scenes(index), let position = list.firstIndex(where: { $0.id == id }),
             !list[position].isMainWindow || list.contains(where: { $0.id != id && !$0.isClosed })
         else {
-            return effects.append(.warn(self[run: index].id, .sceneNotOpen(id)))
+            return effects.append(.run(self[run: index].id, .warn(.sceneNotOpen(id))))
         }
         let scene = list.remove(at: position)
         if scene.shown != .unattached {

@@ -23,9 +23,9 @@ extension LifecycleCore {
         guard isWatched != apps[index].sockets.isWatched else { return }
         apps[index].sockets.isWatched = isWatched
         let id = apps[index].id
-        guard isWatched else { return effects.append(.stopWatchingSockets(id)) }
+        guard isWatched else { return effects.append(.sockets(id, .stopWatching)) }
         apps[index].sockets.wait?.watchedSince = now
-        effects.append(.watchSockets(id))
+        effects.append(.sockets(id, .watch))
     }
 
     @inline(__always)
@@ -118,7 +118,7 @@ extension LifecycleCore {
     private mutating func rejectClients(_ index: AppIndex, _ now: Instant) {
         guard let wait = apps[index].sockets.wait else { return }
         apps[index].sockets.wait = nil
-        effects.append(.rejectConnections(apps[index].id))
+        effects.append(.sockets(apps[index].id, .reject))
         if !wait.isDatagram { report(.connectionsRejected(apps[index].id, after: now - wait.since)) }
     }
 

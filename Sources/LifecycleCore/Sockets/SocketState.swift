@@ -25,3 +25,12 @@ struct EarlyExits: Hashable, Sendable {
     var since: Instant
     var count = 0
 }
+
+/// What is done with the sockets that the daemon holds for an app.
+package enum SocketEffect: Hashable, Sendable {
+    /// Watches them (L29). → `socketsReady`, once, as soon as a connection or a datagram waits. It may wait already.
+    case watch
+    case stopWatching
+    /// Resets the connections that wait: the app cannot be launched in time (L11, `ConnectionWaitSec=`).
+    case reject
+}

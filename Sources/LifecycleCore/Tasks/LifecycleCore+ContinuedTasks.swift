@@ -20,7 +20,9 @@ extension LifecycleCore {
             if mayContinue { task.continueIfPossible() }
             return task.publish(now)
         }
-        guard let reported else { return effects.append(.warn(self[run: index].id, .progressNotOpen(name: name))) }
+        guard let reported else {
+            return effects.append(.run(self[run: index].id, .warn(.progressNotOpen(name: name))))
+        }
         if let reported { report(.taskProgressed(apps[index].id, name: name, reported)) }
     }
 

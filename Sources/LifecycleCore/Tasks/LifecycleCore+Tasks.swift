@@ -47,7 +47,7 @@ extension LifecycleCore {
     mutating func taskEnded(_ index: AppIndex, _ name: String, _ now: Instant) {
         if endTask(index, now, where: { $0.taskName == name && !$0.isDoubtful }) { return }
         if endTask(index, now, where: { $0.taskName == name }) || apps[index].execution == nil { return }
-        effects.append(.warn(self[run: index].id, .taskNotOpen(name: name)))
+        effects.append(.run(self[run: index].id, .warn(.taskNotOpen(name: name))))
     }
 
     /// Whether there was a task that meets the condition.
@@ -120,7 +120,7 @@ extension LifecycleCore {
     mutating func backgroundTimeEnded(_ index: AppIndex, _ now: Instant) {
         if self[run: index].assertions.hasLimitedTasks {
             self[run: index].budget.deadline?.isInspected = true
-            effects.append(.inspect(self[run: index].id))
+            effects.append(.run(self[run: index].id, .deadline(.inspect)))
             return
         }
         cancel(index, self[run: index].budget.deadline)

@@ -20,9 +20,11 @@ extension LifecycleCore {
         suspended.isWatching = true
         update(index, .suspended(suspended))
         effects.append(
-            .watchInput(
-                self[run: index].id, attempt: self[run: index].freezeAttempt,
-                onlyPeers: !apps[index].policy.wakesOnTraffic))
+            .run(
+                self[run: index].id,
+                .traffic(
+                    .watchInput(attempt: self[run: index].freezeAttempt, onlyPeers: !apps[index].policy.wakesOnTraffic))
+            ))
     }
 
     /// Comes before the thaw and before SIGKILL: the daemon must not hold descriptors of processes that run or end.
@@ -31,7 +33,7 @@ extension LifecycleCore {
         guard case .suspended(var suspended)? = apps[index].execution, suspended.isWatching else { return }
         suspended.isWatching = false
         update(index, .suspended(suspended))
-        effects.append(.stopWatchingInput(self[run: index].id))
+        effects.append(.run(self[run: index].id, .traffic(.stopWatchingInput)))
     }
 
     /// The manifest was read again: `Traffic=` may be another.
@@ -99,7 +101,7 @@ extension LifecycleCore {
             !self[run: index].traffic.hadNoWaker, shutdown == nil
         else { return }
         self[run: index].traffic.hadNoWaker = true
-        effects.append(.warn(self[run: index].id, .onlyRequestsWake))
+        effects.append(.run(self[run: index].id, .warn(.onlyRequestsWake)))
     }
 
     // MARK: Input

@@ -34,13 +34,13 @@ extension LifecycleCore {
             look.isDue = false
             background.look = look
             update(index, .background(background))
-            return effects.append(.measureWork(self[run: index].id, look.kind))
+            return effects.append(.run(self[run: index].id, .traffic(.measureWork(look.kind))))
         }
         let isMoment = self[run: index].traffic.momentSince != nil
         let pause = isMoment ? Self.momentStep : apps[index].policy.idleTime
         background.look = isLookedAt ? WorkLook(nextAt: now + pause, measuredAt: now) : nil
         update(index, .background(background))
-        if isLookedAt { effects.append(.measureWork(self[run: index].id, .first)) }
+        if isLookedAt { effects.append(.run(self[run: index].id, .traffic(.measureWork(.first)))) }
     }
 
     mutating func lookIsDue(_ index: AppIndex, _ now: Instant) {

@@ -9,6 +9,17 @@ package enum TrafficEvent: Hashable, Sendable {
     case idleHinted(Bool)
 }
 
+/// What is found out about the input and the work of a run.
+package enum TrafficEffect: Hashable, Sendable {
+    /// Watches the descriptors of a suspended run for input (L50). → `inputWatched`, then `inputArrived` for what arrives.
+    /// `onlyPeers`: only for local peers that wait because the buffer towards the app is more than half full.
+    case watchInput(attempt: Int, onlyPeers: Bool)
+    /// Ends the watch and closes its descriptors, before anything else happens to the run.
+    case stopWatchingInput
+    /// Measures what a run in the background has to do (L51), and once more a worker that was just frozen. → `workMeasured`.
+    case measureWork(WorkLookKind)
+}
+
 extension LifecycleCore {
     mutating func handle(_ event: TrafficEvent, _ index: AppIndex, _ now: Instant) {
         switch event {

@@ -75,7 +75,7 @@ extension LifecycleCore {
         let due = apps[index].notifications.take(inForeground: inForeground)
         if due.isEmpty { return due }
         endIdleHint(index)
-        effects.append(.deliver(self[run: index].id, due))
+        effects.append(.run(self[run: index].id, .deliver(due)))
         return due
     }
 }

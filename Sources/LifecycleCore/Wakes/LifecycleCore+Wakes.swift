@@ -210,7 +210,7 @@ extension LifecycleCore {
     /// had is a mistake.
     private mutating func warnOfUnknownWake(_ index: AppIndex, _ id: UInt64?) {
         guard let id, id == 0 || id > apps[index].wakes.lastNumber, apps[index].execution != nil else { return }
-        effects.append(.warn(self[run: index].id, .unknownWake(id: id)))
+        effects.append(.run(self[run: index].id, .warn(.unknownWake(id: id))))
     }
 
     /// The time of a wake is over: an error if the wake had to be completed (L30), else simply its end.
@@ -222,7 +222,7 @@ extension LifecycleCore {
         deadline.isInspected = true
         replace(index, wake.deadline, by: deadline)
         // Several may end at the same instant: one inspection tells about all. Each has caused at most two effects.
-        let inspection = Effect.inspect(self[run: index].id)
+        let inspection = Effect.run(self[run: index].id, .deadline(.inspect))
         if !effects.suffix(2 * Self.maximumWakes).contains(inspection) { effects.append(inspection) }
     }
 }

@@ -73,12 +73,12 @@ struct AbsenceChecker {
 
     mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {
         switch effect {
-        case .notify(_, .willEnterForeground), .notify(_, .didBecomeActive):
+        case .run(_, .notify(.willEnterForeground)), .run(_, .notify(.didBecomeActive)):
             guard let app else { return }
             findings.check(
                 !isSleeping && (!isLocked || isRequested[app]), .absenceEmptiesForeground,
                 "\(model.apps[app].id) enters the foreground during an absence")
-        case .deliver(_, let given):
+        case .run(_, .deliver(let given)):
             guard let app else { return }
             if given.contains(where: { $0.kind == "protectedData" && $0.payload == "unavailable" }) {
                 wasNotified[app] = true

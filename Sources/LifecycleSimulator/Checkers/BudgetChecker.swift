@@ -42,7 +42,7 @@ struct BudgetChecker {
         guard let app else { return }
         let known = model.apps[app]
         switch effect {
-        case .notify(_, .tasksExpiring): stays[app].isNotified = true
+        case .run(_, .notify(.tasksExpiring)): stays[app].isNotified = true
         case .report(.deadlineMissed(let id, .backgroundTime, _)):
             findings.check(
                 stays[app].isNotified, .budgetIsKept, "\(id) is killed for its tasks without a notice")
@@ -62,9 +62,9 @@ struct BudgetChecker {
             // A wake has its own time (L26): what ran before does not count.
             stays[app].restarts = true
             stays[app].isWake = true
-        case .thaw: stays[app].allowance += Self.thawTimeout
+        case .run(_, .suspension(.thaw)): stays[app].allowance += Self.thawTimeout
         // The suspension waits for the answer (L43).
-        case .notify(_, .withdraw):
+        case .run(_, .notify(.withdraw)):
             stays[app].allowance += known.policy.backgroundDeadline?.microseconds ?? 60 * .second
         case .report(.suspensionRefused): stays[app].allowance += known.policy.suspendDelay.microseconds
         case .report(.freezeTakesLong), .report(.deadlineDeferred), .report(.wokenTooOften), .report(.locksHeld),

@@ -92,12 +92,12 @@ struct DeadlineChecker {
     ) {
         guard let app else { return }
         switch effect {
-        case .inspect:
+        case .run(_, .deadline(.inspect)):
             isInspecting[app] = true
             for index in open[app].indices where open[app][index].due <= now { open[app][index].isInspected = true }
-        case .kill: killed = app
+        case .run(_, .kill): killed = app
         case .spawn: unannounced[app] = []
-        case .notify(_, .tasksExpiring): expires[app] = true
+        case .run(_, .notify(.tasksExpiring)): expires[app] = true
         case .report(let report): record(report, of: app, in: event, model, now, &findings)
         default: break
         }

@@ -56,8 +56,8 @@ struct EndChecker {
             findings.check(
                 known.policy.unloadAfter.map { now - known.asleepSince >= $0.microseconds } ?? false, .unloadsAreDue,
                 "\(id) is unloaded after \(now - known.asleepSince) µs of \(known.policy.unloadAfter ?? .zero)")
-        case .kill: checkKill(app, event, known, &findings)
-        case .notify(_, .willTerminate):
+        case .run(_, .kill): checkKill(app, event, known, &findings)
+        case .run(_, .notify(.willTerminate)):
             findings.check(
                 known.phase != .suspended && known.phase != .suspending, .appsAreNotifiedOfEnd,
                 "\(known.id) is notified of its end while it is \(known.phase)")

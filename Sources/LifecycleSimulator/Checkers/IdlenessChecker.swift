@@ -81,15 +81,15 @@ struct IdlenessChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = App()
-        case .freeze:
+        case .run(_, .suspension(.freeze)):
             apps[app].isFrozenAsWorker = model.apps[app].policy.role == .worker
             checkFreeze(app, event, model, world, &findings)
-        case .measureWork:
+        case .run(_, .traffic(.measureWork)):
             // A worker is looked at once more when it is frozen.
             findings.check(
                 model.apps[app].phase != .suspended || model.apps[app].policy.role == .worker, .inputCostsLittle,
                 "\(model.apps[app].id) is looked at while it is suspended")
-        case .notify, .deliver: apps[app].hintedAt = nil
+        case .run(_, .notify), .run(_, .deliver): apps[app].hintedAt = nil
         case .report(.deadlineCancelled(let id, .wake, _)):
             findings.check(
                 !Self.hadWork(event, world), .workKeepsAwake,

@@ -64,11 +64,11 @@ struct JetsamChecker {
     ) {
         guard let app else { return }
         switch effect {
-        case .thaw, .spawn: launched.append(app)
+        case .run(_, .suspension(.thaw)), .spawn: launched.append(app)
         case .report(.killTakesLong): overdue = app
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
             shortSince = nil
-        case .kill: if isForMemory(app, event, model, now) { checkVictim(app, event, model, &findings) }
+        case .run(_, .kill): if isForMemory(app, event, model, now) { checkVictim(app, event, model, &findings) }
         default: break
         }
     }

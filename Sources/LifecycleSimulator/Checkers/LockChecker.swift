@@ -39,13 +39,13 @@ struct LockChecker {
         let id = model.apps[app].id
         switch effect {
         case .spawn: apps[app] = App()
-        case .kill:
+        case .run(_, .kill):
             guard current == app, let found = apps[app].found else { return }
             findings.check(
                 found.mustEnd, .locksAreReleased,
                 "\(id) takes no part or has a shared lock, but is killed because of it")
             apps[app].isKilledForLocks = true
-        case .thaw:
+        case .run(_, .suspension(.thaw)):
             if model.apps[app].phase == .suspended { apps[app].first = nil }
             guard current == app, let found = apps[app].found else { return }
             findings.check(

@@ -21,7 +21,7 @@ struct ModeChecker {
             findings.check(
                 reported[app].contains(mode), .modesAreReported, "\(id): mode \(mode.name) ends, and had not begun")
             reported[app].remove(mode)
-        case .warn(let run, .modeRefused(let mode)) where known.run == run && known.mayBeInMode:
+        case .run(let run, .warn(.modeRefused(let mode))) where known.run == run && known.mayBeInMode:
             findings.check(
                 !known.modes.declared.contains(mode), .modesAreReported,
                 "\(known.id): mode \(mode.name) is refused, although its manifest declares it")

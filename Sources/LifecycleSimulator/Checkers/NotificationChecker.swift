@@ -156,7 +156,7 @@ struct NotificationChecker {
             // What was pushed while the launch waited for others is for the new process, too.
             inboxes[app] = Inbox(pending: inboxes[app].afterEnd + inboxes[app].pending)
             if current?.app == app { accept() }
-        case .deliver(_, let given): check(given, app, model, &findings)
+        case .run(_, .deliver(let given)): check(given, app, model, &findings)
         case .removeInstance: inboxes[app] = Inbox()
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
             inboxes[app].pending = []

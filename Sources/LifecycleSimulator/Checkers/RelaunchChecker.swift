@@ -74,7 +74,8 @@ struct RelaunchChecker {
             default: break
             }
         // An app that jetsam kills while it is terminating has no other change of its state.
-        case .kill: if Self.mayBeJetsam(event), model.apps[app].phase != .ending { apps[app].endsByItself = false }
+        case .run(_, .kill):
+            if Self.mayBeJetsam(event), model.apps[app].phase != .ending { apps[app].endsByItself = false }
         default: break
         }
     }

@@ -36,8 +36,8 @@ struct SocketChecker {
         guard let app else { return }
         switch effect {
         // Served, or begun anew: between two looks it may be launched, and be held back after a failure.
-        case .spawn, .thaw: waits[app] = nil
-        case .rejectConnections(let id): rejected(id, app, model, core, now, &findings)
+        case .spawn, .run(_, .suspension(.thaw)): waits[app] = nil
+        case .sockets(let id, .reject): rejected(id, app, model, core, now, &findings)
         default: break
         }
     }

@@ -82,7 +82,7 @@ struct StartUpChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = nil
-        case .freeze:
+        case .run(_, .suspension(.freeze)):
             findings.check(
                 !isStartingUp(app), .startUpIsAwaited,
                 "\(model.apps[app].id) is suspended, but it neither listens nor is idle")

@@ -78,16 +78,17 @@ struct SuspensionChecker {
         if case .report(let report) = effect { recordWaits(report, of: app, at: now) }
         switch effect {
         case .spawn: apps[app] = IdleTime()
-        case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _, _)):
+        case .run(_, .notify(.willEnterForeground)), .run(_, .notify(.willTerminate)),
+            .report(.deadlineStarted(_, .wake, _, _)):
             mustRun = app
-        case .continueStopped: apps[app].isStopped = false
-        case .notify(_, .takeSnapshot): apps[app].snapshotUntil = now + 500 * .millisecond
-        case .notify(_, .takeSceneSnapshot(let scene)):
+        case .run(_, .continueStopped): apps[app].isStopped = false
+        case .run(_, .notify(.takeSnapshot)): apps[app].snapshotUntil = now + 500 * .millisecond
+        case .run(_, .notify(.takeSceneSnapshot(let scene))):
             apps[app].sceneSnapshots.insert(scene)
             apps[app].sceneSnapshotsUntil = now + 500 * .millisecond
         // Its main window cannot end while it is the only scene.
-        case .warn(_, .sceneNotOpen): apps[app].endedScene = nil
-        case .notify(_, .withdraw):
+        case .run(_, .warn(.sceneNotOpen)): apps[app].endedScene = nil
+        case .run(_, .notify(.withdraw)):
             let time = model.apps[app].policy.backgroundDeadline?.microseconds ?? 60 * .second
             apps[app].withdrawnUntil = now + time
         case .report(.taskBegan): apps[app].tasks += 1
@@ -98,12 +99,12 @@ struct SuspensionChecker {
         // In a mode it has none (L28).
         case .report(.deadlineCancelled(_, .backgroundTime, _)): apps[app].isBudgetOver = !model.apps[app].isHeldByMode
         case .report(.deadlineStarted(_, .backgroundTime, _, _)): apps[app].isBudgetOver = false
-        case .thaw(let run, _):
+        case .run(let run, .suspension(.thaw(_))):
             findings.check(
                 !isTimer || model.apps[app].policy.role == .home || hasInput || model.apps[app].policy.role == .worker
                     || EndChecker.isDue(model.apps[app], at: now), .thawsHaveACause,
                 "run \(run) is thawed by a timer, but nothing needs it to run")
-        case .freeze: checkFreeze(app, model, deadlines, now, &findings)
+        case .run(_, .suspension(.freeze)): checkFreeze(app, model, deadlines, now, &findings)
         default: break
         }
     }

@@ -48,9 +48,9 @@ struct TrafficChecker {
     func verify(_ event: Event, _ effects: [Effect], _ model: CoreModel, _ findings: inout Findings) {
         guard case .run(_, .traffic(.inputArrived)) = event else { return }
         // What a thaw has to tell an app about scenes that were disconnected meanwhile is bounded by their number.
-        let count = effects.count { if case .notify(_, .scene) = $0 { false } else { true } }
+        let count = effects.count { if case .run(_, .notify(.scene)) = $0 { false } else { true } }
         findings.check(count <= Self.mostEffects, .inputCostsLittle, "input causes \(count) effects at once")
-        let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
+        let wakes = effects.contains { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } }
         let app = model.app(of: event)
         if wakes {
             guard let app, case .run(_, .traffic(.inputArrived(_, let input))) = event, !wasDue else { return }
@@ -73,7 +73,8 @@ struct TrafficChecker {
         guard let app else { return }
         switch effect {
         // Its time begins once more.
-        case .watchInput, .report(.stateChanged): (apps[app].reportedAt, apps[app].end.since) = (nil, nil)
+        case .run(_, .traffic(.watchInput)), .report(.stateChanged):
+            (apps[app].reportedAt, apps[app].end.since) = (nil, nil)
         case .spawn: apps[app] = App()
         default: break
         }

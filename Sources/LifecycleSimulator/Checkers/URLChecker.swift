@@ -75,8 +75,8 @@ struct URLChecker {
             // It has got the one of its launch by that, if it handles none.
             if let index = apps[app].urls.firstIndex(where: { $0.url == launch.url }) { markLaunched(app, index) }
         case .report(.stateChanged(_, _, .notRunning, _)): endRun(app)
-        case .notify(_, .openURL(let url)): open(url, app, model, &findings)
-        case .notify(_, .didBecomeActive):
+        case .run(_, .notify(.openURL(let url))): open(url, app, model, &findings)
+        case .run(_, .notify(.didBecomeActive)):
             let left = apps[app].urls.first { !$0.isOptional && !$0.isAfterEnd }
             findings.check(
                 !apps[app].handled.contains(.openURL) || left == nil, .urlsAreOpened,

@@ -172,9 +172,9 @@ struct DaySimulation {
             apps[index].run = run
             apps[index].launches += 1
             wakes.append(Wake(app: index, time: now, cause: cause, isLaunch: true))
-        case .thaw(let run, _):
+        case .run(let run, .suspension(.thaw(_))):
             if let index = index(of: run) { wakes.append(Wake(app: index, time: now, cause: cause, isLaunch: false)) }
-        case .kill(let run): if let index = index(of: run) { apps[index].kills += 1 }
+        case .run(let run, .kill): if let index = index(of: run) { apps[index].kills += 1 }
         case .report(.stateChanged(let id, _, let state, _)): if let index = index(of: id) { enter(state, index) }
         default: break
         }
@@ -195,18 +195,18 @@ struct DaySimulation {
     private mutating func outcomes(of effect: Effect) -> [Event] {
         switch effect {
         case .spawn(_, let run, _): return [.run(run, .process(.spawned(pid: 7))), .run(run, .process(.executed))]
-        case .notify(let run, .didEnterBackground):
+        case .run(let run, .notify(.didEnterBackground)):
             return [.run(run, .transition(.backgroundEntered))]
-        case .notify(let run, .takeSnapshot): return [.run(run, .connection(.snapshotTaken))]
-        case .freeze(let run, let attempt):
+        case .run(let run, .notify(.takeSnapshot)): return [.run(run, .connection(.snapshotTaken))]
+        case .run(let run, .suspension(.freeze(let attempt))):
             return [.run(run, .suspension(.frozen(attempt: attempt, memory: size(of: run))))]
-        case .thaw(let run, let attempt): return [.run(run, .suspension(.thawed(attempt: attempt)))]
-        case .inspect(let run):
+        case .run(let run, .suspension(.thaw(let attempt))): return [.run(run, .suspension(.thawed(attempt: attempt)))]
+        case .run(let run, .deadline(.inspect)):
             return [.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: size(of: run)))))]
-        case .measureSize(let run):
+        case .run(let run, .memory(.measureSize)):
             return [.run(run, .memory(.sizeMeasured(bytes: size(of: run), estimate: size(of: run))))]
         case .measureMemory: return [.memory(.measured(reading))]
-        case .kill(let run), .notify(let run, .willTerminate):
+        case .run(let run, .kill), .run(let run, .notify(.willTerminate)):
             return [.run(run, .process(.exited(.kill, cpu: .zero, memory: 0))), .run(run, .process(.emptied))]
         case .report(.deadlineStarted(let id, .wake, _, _)):
             guard let index = index(of: id), let run = apps[index].run else { return [] }

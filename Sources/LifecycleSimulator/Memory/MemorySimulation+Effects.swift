@@ -19,7 +19,7 @@ extension MemorySimulation {
         var before: Before?
         for effect in effects {
             // What was true before the first kill was true before the event.
-            if case .kill = effect, before == nil { before = state(before: event) }
+            if case .run(_, .kill) = effect, before == nil { before = state(before: event) }
             perform(effect)
             guard case .report(.stateChanged(let id, _, let state, let reason)) = effect, let app = indexes[id] else {
                 continue
@@ -160,49 +160,46 @@ extension MemorySimulation {
     private mutating func perform(_ effect: Effect) {
         switch effect {
         case .spawn(let id, let run, let launch): spawn(id, run, launch)
-        case .notify(let run, let notice): notify(run, notice)
-        case .freeze(let run, let attempt):
+        case .run(let run, .notify(let notice)): notify(run, notice)
+        case .run(let run, .suspension(.freeze(let attempt))):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             processes[app]?.isFrozen = true
             processes[app]?.frozenAt = now
             queue.push(.frozen(app, run, attempt: attempt), at: now + .millisecond)
-        case .thaw(let run, let attempt):
+        case .run(let run, .suspension(.thaw(let attempt))):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             processes[app]?.isFrozen = false
             deliver(.run(run, .suspension(.thawed(attempt: attempt))), after: .millisecond)
-        case .inspect(let run):
+        case .run(let run, .deadline(.inspect)):
             var inspection = Inspection(traced: false, cpu: .zero, memory: 0)
             if let app = appsByRun[run], let process = processes[app] {
                 (inspection.memory, inspection.uncertainty) = estimate(app, process)
             }
             deliver(.run(run, .deadline(.inspected(inspection))), after: .millisecond)
-        case .measureActivity(let run, _):
+        case .run(let run, .deadline(.measureActivity(_))):
             deliver(
                 .run(run, .deadline(.activityMeasured(RunActivity(cpu: .zero, waited: .zero)))), after: .millisecond)
-        case .watchInput(let run, let attempt, _):
+        case .run(let run, .traffic(.watchInput(let attempt, _))):
             deliver(.run(run, .traffic(.inputWatched(attempt: attempt, InputWatch(watched: 4)))), after: .millisecond)
-        case .measureWork(let run, _):
+        case .run(let run, .traffic(.measureWork(_))):
             deliver(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))), after: .millisecond)
-        case .measureProcessor(let run):
+        case .run(let run, .processor(.measure)):
             deliver(.run(run, .processor(.measured(used: .zero, waited: .zero))), after: .millisecond)
-        case .continueStopped(let run): deliver(.run(run, .process(.continued)), after: .millisecond)
-        case .kill(let run):
+        case .run(let run, .continueStopped): deliver(.run(run, .process(.continued)), after: .millisecond)
+        case .run(let run, .kill):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             end(app, .signaled(9, coreDumped: false), after: scenario.apps[app].killTime ?? scenario.killTime)
-        case .measureSize(let run):
+        case .run(let run, .memory(.measureSize)):
             guard let app = appsByRun[run] else { return }
             queue.push(.exact(app, run), at: now + scenario.exactTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
-        case .reclaim(let run, let attempt, let bytes):
+        case .run(let run, .memory(.reclaim(let attempt, let bytes))):
             guard let app = appsByRun[run], processes[app]?.isFrozen == true else { return }
             reclaiming = Reclaiming(app: app, run: run, attempt: attempt, left: Int(bytes))
-        case .stopReclaim(let run): if reclaiming?.run == run { reclaiming = nil }
-        case .bringBack, .stopWatchingInput, .watchGPU, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver,
-            .recordLaunch,
-            .writeReceipt,
-            .dropRestorationState, .identify, .answer, .warn, .runHook, .killHook,
-            .report, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,
-            .scheduleTimers, .subscribe, .finish:
+        case .run(let run, .memory(.stopReclaim)): if reclaiming?.run == run { reclaiming = nil }
+        case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report, .allowSleep,
+            .sockets,
+            .removeInstance, .scheduleTimers, .subscribe, .finish:
             break
         }
     }

@@ -13,29 +13,31 @@ extension TimerSimulation {
             guard let index = apps.firstIndex(where: { $0.id == id }) else { return [] }
             (apps[index].run, apps[index].isFrozen, apps[index].wakeOpen) = (run, false, false)
             return [.run(run, .process(.spawned(pid: 7))), .run(run, .process(.executed))]
-        case .notify(let run, let notice):
+        case .run(let run, .notify(let notice)):
             guard notice.isAnswered else { return [] }
             let notified = Event.run(run, .transition(.notified(notice, delivered: true, cpu: .zero)))
             return notice == .willTerminate
                 ? [notified] + end(run, .exited(0)) : [notified, .run(run, .transition(.backgroundEntered))]
-        case .freeze(let run, let attempt):
+        case .run(let run, .suspension(.freeze(let attempt))):
             if let index = index(of: run) { apps[index].isFrozen = true }
             return [.run(run, .suspension(.frozen(attempt: attempt, memory: 1 << 20)))]
-        case .thaw(let run, let attempt):
+        case .run(let run, .suspension(.thaw(let attempt))):
             if let index = index(of: run) { apps[index].isFrozen = false }
             return [.run(run, .suspension(.thawed(attempt: attempt)))]
-        case .continueStopped(let run): return [.run(run, .process(.continued))]
-        case .inspect(let run):
+        case .run(let run, .continueStopped): return [.run(run, .process(.continued))]
+        case .run(let run, .deadline(.inspect)):
             return [.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20))))]
-        case .measureActivity(let run, _):
+        case .run(let run, .deadline(.measureActivity(_))):
             return [.run(run, .deadline(.activityMeasured(RunActivity(cpu: .zero, waited: .zero))))]
-        case .watchInput(let run, let attempt, _):
+        case .run(let run, .traffic(.watchInput(let attempt, _))):
             return [.run(run, .traffic(.inputWatched(attempt: attempt, InputWatch(watched: 1))))]
-        case .measureWork(let run, _): return [.run(run, .traffic(.workMeasured(RunWork(cpu: .zero))))]
-        case .measureProcessor(let run): return [.run(run, .processor(.measured(used: .zero, waited: .zero)))]
-        case .measureSize(let run): return [.run(run, .memory(.sizeMeasured(bytes: 1 << 20, estimate: 1 << 20)))]
-        case .runHook(let run, _, let number): return [.run(run, .hookEnded(number: number, .ended(.exited(0))))]
-        case .kill(let run): return end(run, .signaled(9, coreDumped: false))
+        case .run(let run, .traffic(.measureWork(_))): return [.run(run, .traffic(.workMeasured(RunWork(cpu: .zero))))]
+        case .run(let run, .processor(.measure)): return [.run(run, .processor(.measured(used: .zero, waited: .zero)))]
+        case .run(let run, .memory(.measureSize)):
+            return [.run(run, .memory(.sizeMeasured(bytes: 1 << 20, estimate: 1 << 20)))]
+        case .run(let run, .hook(.run(_, let number))):
+            return [.run(run, .hookEnded(number: number, .ended(.exited(0))))]
+        case .run(let run, .kill): return end(run, .signaled(9, coreDumped: false))
         case .measureMemory:
             return [.memory(.measured(MemoryReading(total: 8 << 30, available: 7 << 30, sizes: [])))]
         case .report(.deadlineStarted(let id, .wake, _, _)):
@@ -47,12 +49,9 @@ extension TimerSimulation {
                 needsPlan.insert(index)
             }
             return []
-        case .stopWatchingInput, .watchGPU, .reclaim, .stopReclaim, .bringBack, .throttle, .unthrottle, .limitProcessor,
-            .setOOMClass,
-            .deliver, .recordLaunch,
-            .writeReceipt, .dropRestorationState, .identify, .answer, .warn, .killHook, .report, .allowSleep,
-            .watchSockets,
-            .stopWatchingSockets, .rejectConnections, .removeInstance, .subscribe, .finish:
+        case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report, .allowSleep,
+            .sockets,
+            .removeInstance, .subscribe, .finish:
             return []
         }
     }

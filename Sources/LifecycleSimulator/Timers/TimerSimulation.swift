@@ -336,7 +336,8 @@ package struct TimerSimulation {
             for effect in effects {
                 switch effect {
                 case .spawn(let id, _, _): if id == app { starts += 1 }
-                case .thaw(let run, _): if apps.contains(where: { $0.run == run && $0.id == app }) { starts += 1 }
+                case .run(let run, .suspension(.thaw(_))):
+                    if apps.contains(where: { $0.run == run && $0.id == app }) { starts += 1 }
                 default: break
                 }
                 queue += outcomes(of: effect)

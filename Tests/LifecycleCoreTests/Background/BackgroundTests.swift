@@ -15,12 +15,18 @@ struct BackgroundTests {
         harness.advance(.seconds(1))
         let run = harness.run("photos")
         harness.activate("photos")
-        #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .unthrottle(run))
+        #expect(
+            harness.effects.last { $0 == .run(run, .processor(.throttle)) || $0 == .run(run, .processor(.unthrottle)) }
+                == .run(run, .processor(.unthrottle)))
         harness.background("photos")
         harness.handle(.run(run, .suspension(.thawed(attempt: 1))))
-        #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .unthrottle(run))
+        #expect(
+            harness.effects.last { $0 == .run(run, .processor(.throttle)) || $0 == .run(run, .processor(.unthrottle)) }
+                == .run(run, .processor(.unthrottle)))
         harness.task("photos", "upload")
-        #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .throttle(run))
+        #expect(
+            harness.effects.last { $0 == .run(run, .processor(.throttle)) || $0 == .run(run, .processor(.unthrottle)) }
+                == .run(run, .processor(.throttle)))
         harness.endTask("photos", "upload")
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
@@ -74,7 +80,7 @@ struct BackgroundTests {
         harness.handle(.run(harness.run("photos"), .transition(.backgroundEntered)))
         #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive(.return)])
         #expect(harness.answers[activate] == .done(.active))
-        #expect(!harness.effects.contains(.throttle(harness.run("photos"))))
+        #expect(!harness.effects.contains(.run(harness.run("photos"), .processor(.throttle))))
     }
 
     @Test("the latest request wins while an app enters the background, and its deadline stays (L5)")
@@ -214,7 +220,7 @@ struct BackgroundTests {
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
         harness.activate("photos")
-        #expect(harness.effects.contains(.continueStopped(harness.run("photos"))) == stops)
+        #expect(harness.effects.contains(.run(harness.run("photos"), .continueStopped)) == stops)
     }
 
     @Test("a program that stopped itself before didEnterBackground counts as answered (L17)")
@@ -299,14 +305,16 @@ struct BackgroundTests {
         harness.task("photos", "upload")
         let run = harness.run("photos")
         harness.background("photos")
-        #expect(!harness.effects.contains(.throttle(run)))
+        #expect(!harness.effects.contains(.run(run, .processor(.throttle))))
         harness.handle(.run(run, .transition(.backgroundEntered)))
-        #expect(harness.effects.contains(.throttle(run)))
+        #expect(harness.effects.contains(.run(run, .processor(.throttle))))
         let mark = harness.mark
         harness.activate("photos")
         #expect(
-            harness.effects(since: mark).first { $0 == .unthrottle(run) || $0 == .notify(run, .willEnterForeground) }
-                == .unthrottle(run))
+            harness.effects(since: mark).first {
+                $0 == .run(run, .processor(.unthrottle)) || $0 == .run(run, .notify(.willEnterForeground))
+            }
+                == .run(run, .processor(.unthrottle)))
     }
 
     @Test("an app with ExitsOnSuspend=yes is terminated instead of suspended and not relaunched (L20)")

@@ -29,7 +29,7 @@ struct DryRunTests {
     }
 
     private func freezes(_ harness: Harness) -> Bool {
-        harness.log.contains { if case .freeze = $0.effect { true } else { false } }
+        harness.log.contains { if case .run(_, .suspension(.freeze)) = $0.effect { true } else { false } }
     }
 
     @Test(

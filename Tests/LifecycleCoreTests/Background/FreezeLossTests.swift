@@ -17,7 +17,7 @@ struct FreezeLossTests {
         let (mark, run) = (harness.mark, harness.run("photos"))
         harness.handle(.run(run, .suspension(.freezeLost(attempt: 1))))
         #expect(harness.state("photos") == .background)
-        #expect(harness.effects(since: mark).contains(.freeze(run, attempt: 2)))
+        #expect(harness.effects(since: mark).contains(.run(run, .suspension(.freeze(attempt: 2)))))
         harness.handle(.run(run, .suspension(.frozen(attempt: 2, memory: mebibyte))))
         #expect(harness.state("photos") == .suspended)
         #expect(harness.changes("photos", since: mark) == ["background: continued", "suspended: idle"])

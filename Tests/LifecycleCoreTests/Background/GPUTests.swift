@@ -16,7 +16,9 @@ struct GPUTests {
     }
 
     private static func watches(_ harness: Harness, since mark: Int = 0) -> [Bool] {
-        harness.effects(since: mark).compactMap { if case .watchGPU(_, let begins) = $0 { begins } else { nil } }
+        harness.effects(since: mark).compactMap {
+            if case .run(_, .processor(.watchGPU(let begins))) = $0 { begins } else { nil }
+        }
     }
 
     @Test("an app with BackgroundGPU=no is killed with 0xbad69000 if it uses a GPU in the background (L43)")

@@ -17,11 +17,11 @@ struct HookTests {
 
     /// The hooks that were started.
     private func started(_ harness: Harness, since mark: Int = 0) -> [Hook] {
-        harness.effects(since: mark).compactMap { if case .runHook(_, let hook, _) = $0 { hook } else { nil } }
+        harness.effects(since: mark).compactMap { if case .run(_, .hook(.run(let hook, _))) = $0 { hook } else { nil } }
     }
 
     private func killed(_ harness: Harness) -> [Int] {
-        harness.effects.compactMap { if case .killHook(_, let number) = $0 { number } else { nil } }
+        harness.effects.compactMap { if case .run(_, .hook(.kill(let number))) = $0 { number } else { nil } }
     }
 
     private func end(_ harness: Harness, _ outcome: HookOutcome = .ended(.exited(0))) {
@@ -84,12 +84,12 @@ struct HookTests {
             $0.hook = nil
         }
         harness.background("llama")
-        #expect(!harness.effects.contains(.continueStopped(harness.run("llama"))))
+        #expect(!harness.effects.contains(.run(harness.run("llama"), .continueStopped)))
         harness.terminate("llama")
         harness.advance(.seconds(10))
         harness.push("llama")
         #expect(started(harness).count == 2)
-        #expect(harness.effects.contains(.continueStopped(harness.run("llama"))))
+        #expect(harness.effects.contains(.run(harness.run("llama"), .continueStopped)))
     }
 
     @Test("a hook that is not over at the background deadline is killed, and the app continues (L57)")
@@ -337,6 +337,6 @@ struct HookTests {
         #expect(core.difference(from: harness.core) == nil)
         #expect(core.nextDeadline == harness.core.nextDeadline)
         let now = harness.now + .seconds(3)
-        #expect(core.handle(.deadlineReached, at: now).contains(.killHook(harness.run("llama"), number: 1)))
+        #expect(core.handle(.deadlineReached, at: now).contains(.run(harness.run("llama"), .hook(.kill(number: 1)))))
     }
 }

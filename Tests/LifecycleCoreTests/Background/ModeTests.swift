@@ -80,7 +80,7 @@ struct ModeTests {
     func refused(mode: BackgroundModes) {
         let harness = harness([.audio, .push, .fetch])
         harness.handle(.run(harness.run("player"), .mode(.began(mode))))
-        #expect(harness.effects.contains(.warn(harness.run("player"), .modeRefused(mode))))
+        #expect(harness.effects.contains(.run(harness.run("player"), .warn(.modeRefused(mode)))))
         harness.background("player")
         harness.advance(.seconds(1))
         #expect(harness.state("player") == .suspended)
@@ -188,7 +188,7 @@ struct ModeTests {
         harness.background("player")
         harness.advance(.seconds(1))
         let run = harness.run("player")
-        #expect(harness.effects.last == .freeze(run, attempt: 1))
+        #expect(harness.effects.last == .run(run, .suspension(.freeze(attempt: 1))))
         show(.accessory, harness)
         // They were found by the same search.
         harness.handle(.run(run, .suspension(.locksFound(attempt: 1, FileLocks(count: 1, file: "/db")))))
@@ -211,7 +211,7 @@ struct ModeTests {
         harness.background("player")
         harness.advance(.seconds(100))
         unused(.location, harness)
-        #expect(harness.effects.contains(.warn(harness.run("player"), .modeUnused(.location))))
+        #expect(harness.effects.contains(.run(harness.run("player"), .warn(.modeUnused(.location)))))
         #expect(harness.view("player").unusedModes == .location)
         #expect(harness.view("player").modes == [])
         #expect(harness.reports().contains(.modeEnded(id("player"), .location)))
@@ -283,9 +283,13 @@ struct ModeTests {
         harness.background("player")
         let mark = harness.mark
         begin(mode, harness)
-        #expect(harness.effects(since: mark).contains(.unthrottle(harness.run("player"))) == (mode != .location))
+        #expect(
+            harness.effects(since: mark).contains(.run(harness.run("player"), .processor(.unthrottle)))
+                == (mode != .location))
         end(mode, harness)
-        #expect(harness.effects(since: mark).contains(.throttle(harness.run("player"))) == (mode != .location))
+        #expect(
+            harness.effects(since: mark).contains(.run(harness.run("player"), .processor(.throttle)))
+                == (mode != .location))
     }
 
     @Test("the processor time of an app in the mode processing is not limited (L44)")
@@ -294,6 +298,6 @@ struct ModeTests {
         harness.background("player")
         begin(.processing, harness)
         harness.advance(.seconds(600))
-        #expect(!harness.effects.contains(.measureProcessor(harness.run("player"))))
+        #expect(!harness.effects.contains(.run(harness.run("player"), .processor(.measure))))
     }
 }

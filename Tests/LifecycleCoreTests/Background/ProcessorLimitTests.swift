@@ -40,7 +40,7 @@ struct ProcessorLimitTests {
     }
 
     private static func looks(_ harness: Harness, since mark: Int = 0) -> Int {
-        harness.effects(since: mark).count { if case .measureProcessor = $0 { true } else { false } }
+        harness.effects(since: mark).count { if case .run(_, .processor(.measure)) = $0 { true } else { false } }
     }
 
     private static func warnings(_ harness: Harness) -> Int {
@@ -146,10 +146,13 @@ struct ProcessorLimitTests {
         let harness = Self.worker()
         let run = harness.run("web")
         Self.burn(harness, "web", 100, for: 69)
-        #expect(!harness.effects.contains(.throttle(run)) && harness.view("web").processorExcess == nil)
+        #expect(
+            !harness.effects.contains(.run(run, .processor(.throttle))) && harness.view("web").processorExcess == nil)
         Self.burn(harness, "web", 100, for: 1)
         let use = BackgroundUse(used: .seconds(60), within: .seconds(60), limit: 800)
-        #expect(harness.effects.contains(.limitProcessor(run, 800)) && harness.effects.contains(.throttle(run)))
+        #expect(
+            harness.effects.contains(.run(run, .processor(.limit(800))))
+                && harness.effects.contains(.run(run, .processor(.throttle))))
         #expect(harness.reports().contains(.processorThrottled(id("web"), use)))
         let since = harness.now
         let mark = harness.mark
@@ -160,11 +163,17 @@ struct ProcessorLimitTests {
         #expect(harness.view("web").processorExcess == nil && harness.view("web").throttledSince == nil)
         let ended = harness.effects(since: mark).filter { effect in
             switch effect {
-            case .limitProcessor, .throttle, .unthrottle, .report(.processorThrottleEnded): true
+            case .run(_, .processor(.limit)), .run(_, .processor(.throttle)), .run(_, .processor(.unthrottle)),
+                .report(.processorThrottleEnded):
+                true
             default: false
             }
         }
-        #expect(ended == [.limitProcessor(run, nil), .report(.processorThrottleEnded(id("web"))), .unthrottle(run)])
+        #expect(
+            ended == [
+                .run(run, .processor(.limit(nil))), .report(.processorThrottleEnded(id("web"))),
+                .run(run, .processor(.unthrottle)),
+            ])
         #expect(harness.state("web") == .background && harness.killed() == [])
     }
 
@@ -187,9 +196,13 @@ struct ProcessorLimitTests {
             let mark = harness.mark
             if notice == .willTerminate { harness.terminate("photos") } else { harness.activate("photos") }
             let order = harness.effects(since: mark).filter {
-                $0 == .limitProcessor(run, nil) || $0 == .unthrottle(run) || $0 == .notify(run, notice)
+                $0 == .run(run, .processor(.limit(nil))) || $0 == .run(run, .processor(.unthrottle))
+                    || $0 == .run(run, .notify(notice))
             }
-            #expect(order == [.limitProcessor(run, nil), .unthrottle(run), .notify(run, notice)])
+            #expect(
+                order == [
+                    .run(run, .processor(.limit(nil))), .run(run, .processor(.unthrottle)), .run(run, .notify(notice)),
+                ])
         }
     }
 
@@ -200,10 +213,10 @@ struct ProcessorLimitTests {
         Self.burn(harness, "photos", 100, for: 70)
         var mark = harness.mark
         harness.push("photos")
-        #expect(!harness.effects(since: mark).contains(.unthrottle(run)))
+        #expect(!harness.effects(since: mark).contains(.run(run, .processor(.unthrottle))))
         mark = harness.mark
         harness.register("photos") { $0.backgroundCPU = .ignore }
-        #expect(harness.effects(since: mark).contains(.limitProcessor(run, nil)))
+        #expect(harness.effects(since: mark).contains(.run(run, .processor(.limit(nil)))))
         mark = harness.mark
         Self.burn(harness, "photos", 100, for: 20)
         #expect(Self.looks(harness, since: mark) == 0 && harness.view("photos").processorExcess == nil)
@@ -231,8 +244,8 @@ struct ProcessorLimitTests {
         let later = harness.now + .seconds(40)
         _ = core.handle(.recovered, at: later)
         _ = core.handle(.run(run, .process(.reattached(messagesKept: true))), at: later)
-        #expect(core.handle(.deadlineReached, at: later).contains(.measureProcessor(run)))
+        #expect(core.handle(.deadlineReached, at: later).contains(.run(run, .processor(.measure))))
         let effects = core.handle(.run(run, .processor(.measured(used: .seconds(85), waited: .zero))), at: later)
-        #expect(effects.contains(.kill(run)))
+        #expect(effects.contains(.run(run, .kill)))
     }
 }

@@ -13,13 +13,13 @@ struct SuspensionTests {
         harness.background("photos")
         let run = harness.run("photos")
         if phase == "suspended" { harness.advance(.seconds(1)) }
-        #expect(!harness.effects.contains(.continueStopped(run)))
+        #expect(!harness.effects.contains(.run(run, .continueStopped)))
         harness.push("photos")
         if phase == "entering" {
-            #expect(!harness.effects.contains(.continueStopped(run)))
+            #expect(!harness.effects.contains(.run(run, .continueStopped)))
             harness.handle(.run(run, .process(.stopped)))
         }
-        #expect(harness.effects.contains(.continueStopped(run)))
+        #expect(harness.effects.contains(.run(run, .continueStopped)))
         #expect(harness.state("photos") == .background)
         harness.handle(.run(run, .wake(.completed(.newData))))
         harness.advance(.seconds(1))
@@ -37,10 +37,10 @@ struct SuspensionTests {
         harness.advance(.seconds(3))
         #expect(harness.reports().contains(.freezeTakesLong(id("photos"))))
         harness.handle(.run(harness.run("photos"), .suspension(.frozen(attempt: 1, memory: 0))))
-        #expect(!harness.effects.contains(.continueStopped(harness.run("photos"))))
+        #expect(!harness.effects.contains(.run(harness.run("photos"), .continueStopped)))
         #expect(harness.state("photos") == .suspended)
         harness.activate("photos")
-        #expect(harness.effects.contains(.continueStopped(harness.run("photos"))))
+        #expect(harness.effects.contains(.run(harness.run("photos"), .continueStopped)))
     }
 
     @Test(
@@ -54,7 +54,7 @@ struct SuspensionTests {
         harness.launch("photos", .background)
         harness.advance(.seconds(1))
         let run = harness.run("photos")
-        #expect(harness.effects.last == .freeze(run, attempt: 1))
+        #expect(harness.effects.last == .run(run, .suspension(.freeze(attempt: 1))))
         #expect(harness.state("photos") == .background)
         harness.handle(.run(run, .suspension(.frozen(attempt: 1, memory: 5 * mebibyte))))
         #expect(harness.state("photos") == .suspended)
@@ -62,7 +62,7 @@ struct SuspensionTests {
         let mark = harness.mark
         harness.activate("photos")
         #expect(harness.state("photos") == .background)
-        let thaw = harness.effects(since: mark).firstIndex(of: .thaw(run, attempt: 1))!
+        let thaw = harness.effects(since: mark).firstIndex(of: .run(run, .suspension(.thaw(attempt: 1))))!
         let change = harness.effects(since: mark).firstIndex {
             if case .report(.stateChanged) = $0 { true } else { false }
         }!
@@ -92,7 +92,7 @@ struct SuspensionTests {
         harness.advance(.seconds(3600))
         let run = harness.run("photos")
         #expect(harness.reports().filter { $0 == .freezeTakesLong(id("photos")) }.count == 1)
-        #expect(!harness.effects.contains { if case .thaw = $0 { true } else { false } })
+        #expect(!harness.effects.contains { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } })
         #expect(harness.state("photos") == .background)
         #expect(harness.view("photos").awakeReasons == [.suspending])
         harness.handle(.run(run, .suspension(.frozen(attempt: 1, memory: mebibyte))))
@@ -106,7 +106,7 @@ struct SuspensionTests {
         harness.launch("photos", .background)
         harness.advance(.seconds(4))
         harness.task("photos", "upload")
-        #expect(harness.effects.contains(.thaw(harness.run("photos"), attempt: 1)))
+        #expect(harness.effects.contains(.run(harness.run("photos"), .suspension(.thaw(attempt: 1)))))
         #expect(harness.view("photos").awakeReasons == [.task(name: "upload")])
     }
 
@@ -121,7 +121,7 @@ struct SuspensionTests {
         harness.task("photos", "a")
         harness.endTask("photos", "a")
         harness.advance(.seconds(1))
-        #expect(harness.effects.contains(.freeze(run, attempt: 2)))
+        #expect(harness.effects.contains(.run(run, .suspension(.freeze(attempt: 2)))))
         if isThaw {
             harness.handle(.run(run, .suspension(.frozen(attempt: 2, memory: mebibyte))))
             harness.behave("photos") { $0.thaws = false }
@@ -191,7 +191,7 @@ struct SuspensionTests {
         let push = other.launch("photos", .background, .fetch)
         let again = other.activate("photos")
         #expect(!other.isAnswered(push))
-        #expect(!other.effects(since: mark).contains(.thaw(other.run("photos"), attempt: 1)))
+        #expect(!other.effects(since: mark).contains(.run(other.run("photos"), .suspension(.thaw(attempt: 1)))))
         other.exit("photos", .signaled(9, coreDumped: false))
         #expect(other.answers[again] == .done(.active) && other.answers[push] == .done(.active))
     }

@@ -18,8 +18,8 @@ struct WeightTests {
     private func weights(_ harness: Harness, since mark: Int) -> [Bool] {
         harness.effects(since: mark).compactMap {
             switch $0 {
-            case .throttle: true
-            case .unthrottle: false
+            case .run(_, .processor(.throttle)): true
+            case .run(_, .processor(.unthrottle)): false
             default: nil
             }
         }
@@ -159,7 +159,7 @@ struct WeightTests {
             }
             harness.advance(.seconds(1))
             #expect(harness.state("photos") == .background)
-            return harness.effects(since: mark).contains(.throttle(harness.run("photos")))
+            return harness.effects(since: mark).contains(.run(harness.run("photos"), .processor(.throttle)))
         }
     }
 

@@ -155,7 +155,7 @@ struct ConnectionTests {
         #expect(core.difference(from: harness.core) == nil)
         _ = core.handle(.recovered, at: harness.now)
         let effects = core.handle(.run(run, .transition(.ready)), at: harness.now)
-        let notices = effects.compactMap { if case .notify(_, let notice) = $0 { notice } else { nil } }
+        let notices = effects.compactMap { if case .run(_, .notify(let notice)) = $0 { notice } else { nil } }
         #expect(notices == [.openURL("photos:1"), .openURL("photos:2"), .didBecomeActive(.launch)])
         #expect(!effects.contains { if case .answer = $0 { true } else { false } })
     }
@@ -169,9 +169,9 @@ struct ConnectionTests {
         harness.suspend("photos")
         let run = harness.run("photos")
         let order = harness.effects(since: mark).filter {
-            if case .freeze = $0 { true } else { $0 == .notify(run, .willSuspend) }
+            if case .run(_, .suspension(.freeze)) = $0 { true } else { $0 == .run(run, .notify(.willSuspend)) }
         }
-        #expect(order.first == .notify(run, .willSuspend) && order.count == 2)
+        #expect(order.first == .run(run, .notify(.willSuspend)) && order.count == 2)
         for payload in ["20", "30"] { harness.send("photos", "battery", payload) }
         harness.send("photos", "x-note")
         harness.advance(.seconds(60))

@@ -344,8 +344,10 @@ struct EndingTests {
         let mark = harness.mark
         harness.terminate("photos")
         let effects = harness.effects(since: mark)
-        #expect(effects.contains(.unthrottle(run)))
-        #expect(effects.firstIndex(of: .notify(run, .willTerminate))! < effects.firstIndex(of: .continueStopped(run))!)
+        #expect(effects.contains(.run(run, .processor(.unthrottle))))
+        #expect(
+            effects.firstIndex(of: .run(run, .notify(.willTerminate)))! < effects.firstIndex(
+                of: .run(run, .continueStopped))!)
     }
 
     @Test("a suspended app is killed without notice (L40)", arguments: [Stage.suspending, .suspended])
@@ -426,7 +428,7 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.move("photos", to: .running)
         harness.handle(.run(harness.run("photos"), .transition(.stopping)))
-        #expect(!harness.effects.contains(.unthrottle(harness.run("photos"))))
+        #expect(!harness.effects.contains(.run(harness.run("photos"), .processor(.unthrottle))))
     }
 
     @Test("another main process has not stopped itself")

@@ -19,8 +19,8 @@ struct SuspendedEndTests {
         let request = harness.terminate("redis")
         let run = harness.run("redis")
         let effects = harness.effects(since: mark)
-        let thaw = try #require(effects.firstIndex(of: .thaw(run, attempt: 1)))
-        #expect(thaw < effects.firstIndex(of: .notify(run, .willTerminate))!)
+        let thaw = try #require(effects.firstIndex(of: .run(run, .suspension(.thaw(attempt: 1)))))
+        #expect(thaw < effects.firstIndex(of: .run(run, .notify(.willTerminate)))!)
         #expect(harness.killed() == [])
         #expect(harness.changes("redis", since: mark) == ["background: requested", "terminating: requested"])
         harness.advance(.milliseconds(4999))
@@ -65,7 +65,8 @@ struct SuspendedEndTests {
         let mark = harness.mark
         if why == "jetsam" { harness.simulate(.critical) } else { harness.remove("redis") }
         #expect(harness.killed() == ["redis"])
-        #expect(!harness.effects(since: mark).contains { if case .thaw = $0 { true } else { false } })
+        #expect(
+            !harness.effects(since: mark).contains { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } })
     }
 
     @Test("an activation takes back the end of an app that is being thawed for it (L5)")
@@ -101,7 +102,11 @@ struct SuspendedEndTests {
 
     private func thawed(_ harness: Harness, since mark: Int) -> [String] {
         harness.effects(since: mark).compactMap {
-            if case .thaw(let run, attempt: _) = $0 { harness.kernel.app(of: run)?.name } else { nil }
+            if case .run(let run, .suspension(.thaw(attempt: _))) = $0 {
+                harness.kernel.app(of: run)?.name
+            } else {
+                nil
+            }
         }
     }
 

@@ -95,7 +95,7 @@ struct ClientInterruptionTests {
         var core = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
         #expect(core.difference(from: harness.core) == nil)
         let effects = core.handle(.recovered, at: harness.now)
-        #expect(effects.contains(.notify(harness.run("photos"), .didBecomeActive(.interruptionEnded))))
+        #expect(effects.contains(.run(harness.run("photos"), .notify(.didBecomeActive(.interruptionEnded)))))
         #expect(core.state(of: id("photos")) == .active)
     }
 }

@@ -46,7 +46,7 @@ struct ForegroundTests {
         #expect(harness.state("photos") == .inactive)
         let taken = harness.effects.contains { effect in
             switch effect {
-            case .freeze, .throttle: true
+            case .run(_, .suspension(.freeze)), .run(_, .processor(.throttle)): true
             default: false
             }
         }
@@ -139,20 +139,22 @@ struct ForegroundTests {
         harness.activate("photos")
         let order = harness.effects(since: mark).filter { effect in
             switch effect {
-            case .unthrottle, .thaw, .notify: true
+            case .run(_, .processor(.unthrottle)), .run(_, .suspension(.thaw)), .run(_, .notify): true
             default: false
             }
         }
         let run = harness.run("photos")
         #expect(
             order == [
-                .unthrottle(run), .thaw(run, attempt: 1), .notify(run, .willEnterForeground),
-                .notify(run, .didBecomeActive(.return)),
+                .run(run, .processor(.unthrottle)), .run(run, .suspension(.thaw(attempt: 1))),
+                .run(run, .notify(.willEnterForeground)),
+                .run(run, .notify(.didBecomeActive(.return))),
             ])
         // The request is not answered before the app runs.
         #expect(
             harness.effects(since: mark).prefix(3) == [
-                .stopWatchingInput(run), .unthrottle(run), .thaw(run, attempt: 1),
+                .run(run, .traffic(.stopWatchingInput)), .run(run, .processor(.unthrottle)),
+                .run(run, .suspension(.thaw(attempt: 1))),
             ])
     }
 
@@ -164,7 +166,7 @@ struct ForegroundTests {
         harness.handle(.run(run, .process(.stopped)))
         #expect(harness.reports().last == .stoppedItself(id("photos"), in: .active))
         harness.activate("photos")
-        #expect(harness.effects.contains(.continueStopped(run)))
+        #expect(harness.effects.contains(.run(run, .continueStopped)))
     }
 
     // MARK: The watchdog
@@ -192,7 +194,7 @@ struct ForegroundTests {
         harness.launch("photos")
         harness.advance(.seconds(10))
         let run = harness.run("photos")
-        #expect(harness.effects.contains(.inspect(run)))
+        #expect(harness.effects.contains(.run(run, .deadline(.inspect))))
         harness.handle(.run(run, .watchdog(.heartbeat)))
         harness.handle(.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 0)))))
         #expect(harness.state("photos") == .active)

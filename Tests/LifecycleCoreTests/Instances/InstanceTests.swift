@@ -100,7 +100,7 @@ struct InstanceTests {
         harness.register("web@1") { $0.holdsSockets = false }
         #expect(!Self.isKnown(harness))
         #expect(
-            Array(harness.effects.suffix(2)) == [.stopWatchingSockets(Self.app), .removeInstance(Self.app)])
+            Array(harness.effects.suffix(2)) == [.sockets(Self.app, .stopWatching), .removeInstance(Self.app)])
     }
 
     @Test("a user removes an instance with its sockets, in every phase (L42)")

@@ -90,7 +90,7 @@ struct DeadlineTests {
     func killedFirst(kind: DeadlineKind) throws {
         let (harness, time) = count(kind)
         harness.advance(time)
-        let kill = try #require(harness.effects.firstIndex { if case .kill = $0 { true } else { false } })
+        let kill = try #require(harness.effects.firstIndex { if case .run(_, .kill) = $0 { true } else { false } })
         let report = try #require(
             harness.effects.firstIndex { if case .report(.deadlineMissed) = $0 { true } else { false } })
         #expect(kill < report)
@@ -147,7 +147,7 @@ struct DeadlineTests {
         let (harness, time) = count(kind)
         harness.behave("photos") { $0.isInspected = false }
         harness.advance(time + .seconds(20))
-        let inspections = harness.effects.filter { if case .inspect = $0 { true } else { false } }
+        let inspections = harness.effects.filter { if case .run(_, .deadline(.inspect)) = $0 { true } else { false } }
         #expect(inspections.count == 1)
         #expect(harness.killed() == [])
         harness.handle(

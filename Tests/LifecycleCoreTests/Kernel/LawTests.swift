@@ -91,7 +91,7 @@ struct LawTests {
         var copy = harness.core
         let later = harness.core.nextDeadline!
         let effects = copy.handle(.deadlineReached, at: later)
-        #expect(effects.contains(.freeze(harness.run("photos"), attempt: 1)))
+        #expect(effects.contains(.run(harness.run("photos"), .suspension(.freeze(attempt: 1)))))
         #expect(harness.state("photos") == .background)
         harness.advance(later - harness.now)
         #expect(harness.state("photos") == .suspended)

@@ -25,7 +25,7 @@ struct ManyAppsTests {
     private func ended(_ effects: [Effect]) -> [RunID] {
         effects.compactMap { effect in
             switch effect {
-            case .kill(let run), .notify(let run, .willTerminate): run
+            case .run(let run, .kill), .run(let run, .notify(.willTerminate)): run
             default: nil
             }
         }

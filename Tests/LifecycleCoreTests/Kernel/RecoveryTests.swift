@@ -61,7 +61,7 @@ struct RecoveryTests {
         }
         #expect(harness.receipts.isEmpty)
         harness.advance(.zero)
-        let notices = harness.effects.count { if case .notify(_, .tasksExpiring) = $0 { true } else { false } }
+        let notices = harness.effects.count { if case .run(_, .notify(.tasksExpiring)) = $0 { true } else { false } }
         #expect(notices == 2)
         harness.advance(.milliseconds(4900))
         harness.handle(.run(harness.run("photos"), .task(.ended(name: "upload"))))
@@ -199,7 +199,7 @@ struct RecoveryTests {
         harness.launch("photos", .background)
         harness.isSlow = true
         harness.advance(.seconds(2))
-        #expect(harness.effects.contains { if case .freeze = $0 { true } else { false } })
+        #expect(harness.effects.contains { if case .run(_, .suspension(.freeze)) = $0 { true } else { false } })
         harness.dropPending()
         harness.isSlow = false
         harness.handle(.recovered)

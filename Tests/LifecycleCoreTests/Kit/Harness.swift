@@ -229,13 +229,13 @@ final class Harness {
     /// The notices to all runs of an app, in order.
     func notices(_ name: String, since mark: Int = 0) -> [Notice] {
         effects(since: mark).compactMap { effect in
-            if case .notify(let run, let notice) = effect, kernel.app(of: run) == id(name) { notice } else { nil }
+            if case .run(let run, .notify(let notice)) = effect, kernel.app(of: run) == id(name) { notice } else { nil }
         }
     }
 
     func delivered(_ name: String, since mark: Int = 0) -> [Notification] {
         effects(since: mark).flatMap { effect -> [Notification] in
-            guard case .deliver(let run, let all) = effect, kernel.app(of: run) == id(name) else { return [] }
+            guard case .run(let run, .deliver(let all)) = effect, kernel.app(of: run) == id(name) else { return [] }
             return all
         }
     }
@@ -270,7 +270,7 @@ final class Harness {
     /// The apps that got SIGKILL, in order.
     func killed(since mark: Int = 0) -> [String] {
         effects(since: mark).compactMap { effect in
-            if case .kill(let run) = effect { kernel.app(of: run)?.name } else { nil }
+            if case .run(let run, .kill) = effect { kernel.app(of: run)?.name } else { nil }
         }
     }
 }

@@ -92,10 +92,13 @@ struct InvariantChecker {
     private func isRepeated(_ effect: Effect, _ event: Event) -> Bool {
         guard case .run(_, .process(.reattached)) = event else { return false }
         switch effect {
-        case .freeze(let run, let attempt): return runs[run]?.isFreezing == true && runs[run]?.attempt == attempt
-        case .thaw(let run, let attempt): return runs[run]?.isFreezing == false && runs[run]?.attempt == attempt
-        case .kill(let run): return runs[run]?.isKilled == true
-        case .watchInput(let run, let attempt, _): return runs[run]?.isWatched == true && runs[run]?.attempt == attempt
+        case .run(let run, .suspension(.freeze(let attempt))):
+            return runs[run]?.isFreezing == true && runs[run]?.attempt == attempt
+        case .run(let run, .suspension(.thaw(let attempt))):
+            return runs[run]?.isFreezing == false && runs[run]?.attempt == attempt
+        case .run(let run, .kill): return runs[run]?.isKilled == true
+        case .run(let run, .traffic(.watchInput(let attempt, _))):
+            return runs[run]?.isWatched == true && runs[run]?.attempt == attempt
         default: return false
         }
     }
@@ -105,53 +108,45 @@ struct InvariantChecker {
     private mutating func record(_ effect: Effect) {
         switch effect {
         case .spawn(let app, let run, _): spawned(app, run)
-        case .notify(let run, let notice): notify(run, notice)
-        case .freeze(let run, let attempt):
+        case .run(let run, .notify(let notice)): notify(run, notice)
+        case .run(let run, .suspension(.freeze(let attempt))):
             guard let known = handleEverything(run, effect) else { return }
             if known.isFreezing { fail("\(effect) of a frozen run") }
             if modes[known.app] ?? [] != [] { fail("\(effect) in a mode (L28)") }
             if attempt != known.attempt + 1 { fail("\(effect) after attempt \(known.attempt)") }
             runs[run]?.isFreezing = true
             runs[run]?.attempt = attempt
-        case .thaw(let run, let attempt):
+        case .run(let run, .suspension(.thaw(let attempt))):
             guard let known = handleEverything(run, effect) else { return }
             if !known.isFreezing || attempt != known.attempt { fail("\(effect) of a run that is not frozen") }
             if known.isWatched { fail("\(effect) of a run that is watched") }
             if reclaiming == run { fail("\(effect) of a run that is being pushed out") }
             runs[run]?.isFreezing = false
             runs[run]?.hasInput = false
-        case .watchInput(let run, let attempt, _):
+        case .run(let run, .traffic(.watchInput(let attempt, _))):
             guard let known = handleEverything(run, effect) else { return }
             if known.isWatched || !known.isFreezing || attempt != known.attempt || states[known.app] != .suspended {
                 fail("\(effect) of a run that is not suspended, or is watched")
             }
             runs[run]?.isWatched = true
-        case .reclaim(let run, _, _), .stopReclaim(let run): recordReclaim(effect, of: run)
-        case .stopWatchingInput(let run):
+        case .run(let run, .memory(.reclaim(_, _))), .run(let run, .memory(.stopReclaim)):
+            recordReclaim(effect, of: run)
+        case .run(let run, .traffic(.stopWatchingInput)):
             if handleEverything(run, effect)?.isWatched == false { fail("\(effect) of a run that is not watched") }
             runs[run]?.isWatched = false
-        case .measureWork(let run, _):
+        case .run(let run, .traffic(.measureWork(_))):
             guard let known = handleEverything(run, effect) else { return }
             if states[known.app] != .background, states[known.app] != .suspended {
                 fail("\(effect) in \(states[known.app] as Any)")
             }
-        case .runHook(let run, _, _):
+        case .run(let run, .hook(.run(_, _))):
             if handleEverything(run, effect)?.isFreezing == true { fail("\(effect) in a frozen group") }
-        case .killHook(let run, _), .continueStopped(let run), .inspect(let run), .measureActivity(let run, _),
-            .deliver(let run, _),
-            .setOOMClass(let run, _), .measureSize(let run), .warn(let run, _), .bringBack(let run):
+        case .run(let run, .hook(.kill)), .run(let run, .continueStopped), .run(let run, .deadline),
+            .run(let run, .deliver),
+            .run(let run, .memory), .run(let run, .warn):
             _ = handleEverything(run, effect)
-        case .throttle(let run), .unthrottle(let run): recordWeights(effect, of: run)
-        case .watchGPU(let run, let begins):
-            guard let known = handleEverything(run, effect) else { return }
-            if begins, states[known.app] != .background { fail("\(effect) in \(states[known.app] as Any)") }
-        case .measureProcessor(let run):
-            guard let known = handleEverything(run, effect) else { return }
-            if states[known.app] != .background { fail("\(effect) in \(states[known.app] as Any)") }
-        case .limitProcessor(let run, let limit):
-            if handleEverything(run, effect)?.isLimited == (limit != nil) { fail("\(effect) changes nothing") }
-            runs[run]?.isLimited = limit != nil
-        case .kill(let run):
+        case .run(let run, .processor(let what)): record(what, effect, of: run)
+        case .run(let run, .kill):
             if runs[run] == nil || current[runs[run]!.app] != run { fail("\(effect) of a run that is over") }
             if runs[run]?.isWatched == true { fail("\(effect) of a run that is watched") }
             runs[run]?.isKilled = true
@@ -159,8 +154,7 @@ struct InvariantChecker {
             if !requested.contains(request) { fail("\(effect) of an unknown request") }
             if !answered.insert(request).inserted { fail("\(effect) is a second answer") }
         case .report(let report): record(report)
-        case .watchSockets(let app), .stopWatchingSockets(let app), .rejectConnections(let app),
-            .removeInstance(let app):
+        case .sockets(let app, _), .removeInstance(let app):
             recordSockets(effect, of: app)
         case .finish:
             if hasFinished { fail("finished twice") }
@@ -173,14 +167,23 @@ struct InvariantChecker {
         }
     }
 
-    private mutating func recordWeights(_ effect: Effect, of run: RunID) {
-        let isThrottled = if case .throttle = effect { true } else { false }
-        if handleEverything(run, effect)?.isThrottled == isThrottled { fail("\(effect) changes nothing") }
-        runs[run]?.isThrottled = isThrottled
+    private mutating func record(_ what: ProcessorEffect, _ effect: Effect, of run: RunID) {
+        guard let known = handleEverything(run, effect) else { return }
+        switch what {
+        case .throttle, .unthrottle:
+            if known.isThrottled == (what == .throttle) { fail("\(effect) changes nothing") }
+            runs[run]?.isThrottled = what == .throttle
+        case .limit(let limit):
+            if known.isLimited == (limit != nil) { fail("\(effect) changes nothing") }
+            runs[run]?.isLimited = limit != nil
+        case .watchGPU(false): break
+        case .measure, .watchGPU(true):
+            if states[known.app] != .background { fail("\(effect) in \(states[known.app] as Any)") }
+        }
     }
 
     private mutating func recordReclaim(_ effect: Effect, of run: RunID) {
-        guard case .reclaim(_, let attempt, _) = effect else {
+        guard case .run(_, .memory(.reclaim(let attempt, _))) = effect else {
             if reclaiming != run { fail("\(effect) of a run that is not pushed out") }
             return reclaiming = nil
         }
@@ -192,8 +195,8 @@ struct InvariantChecker {
 
     private mutating func recordSockets(_ effect: Effect, of app: AppID) {
         switch effect {
-        case .watchSockets: if !watched.insert(app).inserted { fail("\(effect) twice") }
-        case .stopWatchingSockets:
+        case .sockets(_, .watch): if !watched.insert(app).inserted { fail("\(effect) twice") }
+        case .sockets(_, .stopWatching):
             if watched.remove(app) == nil { fail("\(effect) of sockets that are not watched") }
         default:
             if states[app] ?? .notRunning != .notRunning { fail("\(effect) while it is \(states[app]!)") }
@@ -220,7 +223,7 @@ struct InvariantChecker {
 
     /// Checks the order of the notices (L3).
     private mutating func notify(_ run: RunID, _ notice: Notice) {
-        guard let known = handleEverything(run, .notify(run, notice)) else { return }
+        guard let known = handleEverything(run, .run(run, .notify(notice))) else { return }
         // Of its scenes an app reads when it is thawed, which follows.
         var isOfScene = false
         switch notice {

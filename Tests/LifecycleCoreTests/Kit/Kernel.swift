@@ -115,23 +115,23 @@ struct Kernel {
     mutating func react(to effect: Effect, _ policies: [AppID: AppPolicy]) -> [Event] {
         switch effect {
         case .spawn(let app, let run, _): return spawn(app, run, policies[app]?.readiness ?? .executed)
-        case .notify(let run, let notice): return notify(run, notice)
-        case .freeze(let run, let attempt):
+        case .run(let run, .notify(let notice)): return notify(run, notice)
+        case .run(let run, .suspension(.freeze(let attempt))):
             processes[run]?.attempt = attempt
             return freeze(run, attempt)
-        case .thaw(let run, let attempt):
+        case .run(let run, .suspension(.thaw(let attempt))):
             guard behaviour(of: run).thaws else { return [] }
             processes[run]?.isFrozen = false
             if let app = app(of: run), behaviour(of: run).accepts { clients[app] = nil }
             return [.run(run, .suspension(.thawed(attempt: attempt)))]
-        case .continueStopped(let run): return [.run(run, .process(.continued))]
-        case .inspect(let run):
+        case .run(let run, .continueStopped): return [.run(run, .process(.continued))]
+        case .run(let run, .deadline(.inspect)):
             let behaviour = behaviour(of: run)
             guard behaviour.isInspected else { return [] }
             var inspection = inspection(behaviour)
             if processes[run]?.isAlive == false { inspection.remaining = behaviour.remaining }
             return [.run(run, .deadline(.inspected(inspection)))]
-        case .measureActivity(let run, let listeners):
+        case .run(let run, .deadline(.measureActivity(let listeners))):
             guard measuresActivity else { return [] }
             let behaviour = behaviour(of: run)
             var activity = RunActivity(cpu: behaviour.cpu, waited: behaviour.waited)
@@ -140,44 +140,44 @@ struct Kernel {
                 activity.hiddenSockets = behaviour.hiddenSockets
             }
             return [.run(run, .deadline(.activityMeasured(activity)))]
-        case .watchInput(let run, let attempt, _):
+        case .run(let run, .traffic(.watchInput(let attempt, _))):
             return behaviour(of: run).watch.map { [.run(run, .traffic(.inputWatched(attempt: attempt, $0)))] } ?? []
-        case .measureWork(let run, let kind):
+        case .run(let run, .traffic(.measureWork(let kind))):
             return behaviour(of: run).work.map { [.run(run, .traffic(.workMeasured(measured($0, kind))))] } ?? []
-        case .measureProcessor(let run):
+        case .run(let run, .processor(.measure)):
             guard let use = behaviour(of: run).processor else { return [] }
             return [.run(run, .processor(.measured(used: use.used, waited: use.waited)))]
-        case .reclaim(let run, let attempt, _):
+        case .run(let run, .memory(.reclaim(let attempt, _))):
             guard let bytes = behaviour(of: run).reclaimed else { return [] }
             return [.run(run, .memory(.reclaimed(attempt: attempt, bytes: bytes)))]
-        case .runHook(let run, _, let number):
+        case .run(let run, .hook(.run(_, let number))):
             return behaviour(of: run).hook.map { [.run(run, .hookEnded(number: number, $0))] } ?? []
-        case .kill(let run):
+        case .run(let run, .kill):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memory(.measured(reading))] : []
-        case .measureSize(let run):
+        case .run(let run, .memory(.measureSize)):
             let behaviour = behaviour(of: run)
             guard let bytes = behaviour.exact else { return [] }
             return [.run(run, .memory(.sizeMeasured(bytes: bytes, estimate: behaviour.memory)))]
-        case .watchSockets(let app):
+        case .sockets(let app, .watch):
             guard let input = clients[app] else {
                 watchedSockets.insert(app)
                 return []
             }
             return [.socketsReady(app, input)]
-        case .stopWatchingSockets(let app):
+        case .sockets(let app, .stopWatching):
             watchedSockets.remove(app)
             return []
-        case .rejectConnections(let app):
+        case .sockets(let app, .reject):
             if clients[app]?.kind != .datagram { clients[app] = nil }
             return []
         case .removeInstance(let app):
             clients[app] = nil
             return []
-        case .killHook, .watchGPU, .stopWatchingInput, .stopReclaim, .bringBack, .throttle, .unthrottle,
-            .limitProcessor, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .identify,
-            .answer, .warn, .report, .allowSleep, .scheduleTimers, .subscribe, .finish:
+        case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report, .allowSleep,
+            .scheduleTimers,
+            .subscribe, .finish:
             return []
         }
     }

@@ -211,7 +211,10 @@ struct LaunchAdmissionTests {
         harness.launch("chat", .background)
         let mark = harness.mark
         compute(harness, ["chat"], for: .seconds(4))
-        #expect(!harness.effects(since: mark).contains { if case .measureActivity = $0 { true } else { false } })
+        #expect(
+            !harness.effects(since: mark).contains {
+                if case .run(_, .deadline(.measureActivity)) = $0 { true } else { false }
+            })
     }
 
     @Test("the end of a launch admits the next one, however it ends (L52)")

@@ -85,7 +85,7 @@ struct StartUpTests {
         harness.behave("server") { $0.entering = .cannotBeNotified }
         harness.launch("server")
         compute(harness, for: .seconds(10))
-        #expect(!harness.effects.contains { if case .measureActivity = $0 { true } else { false } })
+        #expect(!harness.effects.contains { if case .run(_, .deadline(.measureActivity)) = $0 { true } else { false } })
         harness.background("server")
         compute(harness, for: .seconds(18))
         #expect(harness.state("server") == .background)
@@ -97,7 +97,7 @@ struct StartUpTests {
     func rate() {
         let harness = launch()
         compute(harness, for: .seconds(30))
-        let count = harness.effects.count { if case .measureActivity = $0 { true } else { false } }
+        let count = harness.effects.count { if case .run(_, .deadline(.measureActivity)) = $0 { true } else { false } }
         #expect((20...80).contains(count))
     }
 
@@ -221,6 +221,6 @@ struct StartUpTests {
 
 extension Effect {
     fileprivate var looksForListener: Bool {
-        if case .measureActivity(_, listeners: true) = self { true } else { false }
+        if case .run(_, .deadline(.measureActivity(listeners: true))) = self { true } else { false }
     }
 }

@@ -46,7 +46,7 @@ struct EssentialTests {
         #expect(harness.state("display") == .background)
         #expect(
             !harness.effects.contains {
-                if case .setOOMClass(let run, let rank) = $0 {
+                if case .run(let run, .memory(.setOOMClass(let rank))) = $0 {
                     harness.kernel.app(of: run)?.name == "display" && rank != .active
                 } else {
                     false
@@ -114,6 +114,9 @@ struct EssentialTests {
         #expect(harness.state("display") == .terminating)
         let mark = harness.mark
         harness.register("display") { $0.isEssential = false }
-        #expect(!harness.effects(since: mark).contains { if case .setOOMClass = $0 { true } else { false } })
+        #expect(
+            !harness.effects(since: mark).contains {
+                if case .run(_, .memory(.setOOMClass)) = $0 { true } else { false }
+            })
     }
 }

@@ -72,7 +72,7 @@ struct MemoryLimitTests {
         #expect(harness.core.memory.level == .critical)
         harness.handle(.run(harness.run("a"), .memory(.reclaimed(attempt: 1, bytes: 0))))
         harness.advance(.seconds(5))
-        #expect(harness.effects.count { if case .reclaim = $0 { true } else { false } } == 2)
+        #expect(harness.effects.count { if case .run(_, .memory(.reclaim)) = $0 { true } else { false } } == 2)
         #expect(harness.killed() == [])
         // It has gained nothing.
         harness.handle(.run(harness.run("b"), .memory(.reclaimed(attempt: 1, bytes: 0))))
@@ -90,7 +90,7 @@ struct MemoryLimitTests {
         harness.configure { $0.budget = 400 * mebibyte }
         look(harness)
         #expect(harness.core.memory.cause == .budget)
-        #expect(harness.effects.contains { if case .reclaim = $0 { true } else { false } })
+        #expect(harness.effects.contains { if case .run(_, .memory(.reclaim)) = $0 { true } else { false } })
     }
 
     @Test("while swap has space, an app is killed once available memory was critical for 1s at each reading (L35)")

@@ -9,7 +9,7 @@ struct OutOfMemoryTests {
     private func classes(_ harness: Harness, _ app: String, since mark: Int = 0) -> [OOMClass] {
         let run = harness.run(app)
         return harness.effects(since: mark).compactMap {
-            if case .setOOMClass(run, let oomClass) = $0 { oomClass } else { nil }
+            if case .run(run, .memory(.setOOMClass(let oomClass))) = $0 { oomClass } else { nil }
         }
     }
 
@@ -53,7 +53,7 @@ struct OutOfMemoryTests {
         _ = core.handle(.recovered, at: harness.now)
         #expect(
             core.handle(.run(run, .process(.reattached(messagesKept: true))), at: harness.now).contains(
-                .setOOMClass(run, .suspended)))
+                .run(run, .memory(.setOOMClass(.suspended)))))
     }
 
     @Test(

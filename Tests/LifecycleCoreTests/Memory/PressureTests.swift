@@ -22,7 +22,7 @@ struct PressureTests {
         harness.behave("photos") { $0.freezes = false }
         harness.launch("photos", .background)
         stall(harness, .warning, for: .seconds(5))
-        #expect(harness.effects.contains(.freeze(harness.run("photos"), attempt: 1)))
+        #expect(harness.effects.contains(.run(harness.run("photos"), .suspension(.freeze(attempt: 1)))))
         harness.handle(.memory(.pressureStalled(.warning)))
         #expect(harness.notices("photos") == [.didEnterBackground, .memoryWarning(.warning)])
         #expect(try harness.receipt("photos").namespace == .jetsam)

@@ -17,7 +17,9 @@ struct ReclaimTests {
     }
 
     private func reclaims(_ harness: Harness) -> [UInt64] {
-        harness.effects.compactMap { if case .reclaim(_, attempt: _, let bytes) = $0 { bytes } else { nil } }
+        harness.effects.compactMap {
+            if case .run(_, .memory(.reclaim(attempt: _, let bytes))) = $0 { bytes } else { nil }
+        }
     }
 
     @Test("an app is pushed out 10s after its suspension, and again after the next one (L37)")
@@ -123,9 +125,9 @@ struct ReclaimTests {
         let mark = harness.mark
         let run = harness.run("photos")
         if isKilled { harness.request("photos", .remove) } else { harness.activate("photos") }
-        let expected: Effect = isKilled ? .kill(run) : .thaw(run, attempt: 1)
-        let effects = harness.effects(since: mark).filter { $0 == .stopReclaim(run) || $0 == expected }
-        #expect(effects == [.stopReclaim(run), expected])
+        let expected: Effect = isKilled ? .run(run, .kill) : .run(run, .suspension(.thaw(attempt: 1)))
+        let effects = harness.effects(since: mark).filter { $0 == .run(run, .memory(.stopReclaim)) || $0 == expected }
+        #expect(effects == [.run(run, .memory(.stopReclaim)), expected])
         harness.handle(.run(run, .memory(.reclaimed(attempt: 1, bytes: mebibyte))))
         #expect(!harness.reports().contains(.memoryReclaimed(id("photos"), mebibyte)))
     }
@@ -161,7 +163,7 @@ struct ReclaimTests {
     }
 
     private func brought(_ harness: Harness, since mark: Int = 0) -> Int {
-        harness.effects(since: mark).count { if case .bringBack = $0 { true } else { false } }
+        harness.effects(since: mark).count { if case .run(_, .memory(.bringBack)) = $0 { true } else { false } }
     }
 
     @Test(
@@ -185,9 +187,11 @@ struct ReclaimTests {
         let mark = harness.mark
         harness.activate("photos")
         let run = harness.run("photos")
-        let effects = harness.effects(since: mark).filter { $0 == .thaw(run, attempt: 1) || $0 == .bringBack(run) }
-        let isRead: [Effect] = expected == 0 ? [] : [.bringBack(run)]
-        #expect(effects == [.thaw(run, attempt: 1)] + isRead)
+        let effects = harness.effects(since: mark).filter {
+            $0 == .run(run, .suspension(.thaw(attempt: 1))) || $0 == .run(run, .memory(.bringBack))
+        }
+        let isRead: [Effect] = expected == 0 ? [] : [.run(run, .memory(.bringBack))]
+        #expect(effects == [.run(run, .suspension(.thaw(attempt: 1)))] + isRead)
     }
 
     @Test("pages are not read for the end of an app (L37)")
@@ -210,7 +214,7 @@ struct ReclaimTests {
         }
         harness.launch("photos", .background)
         harness.advance(.seconds(600))
-        #expect(harness.effects.count { if case .thaw = $0 { true } else { false } } > 2)
+        #expect(harness.effects.count { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } } > 2)
         #expect(reclaims(harness).count == 1)
         #expect(brought(harness) == 0)
         harness.activate("photos")

@@ -17,7 +17,7 @@ struct UncertainSizeTests {
     private func measure(_ harness: Harness) { harness.handle(.memory(.measured(harness.kernel.reading))) }
 
     private func requests(_ harness: Harness, since mark: Int = 0) -> Int {
-        harness.effects(since: mark).count { if case .measureSize = $0 { true } else { false } }
+        harness.effects(since: mark).count { if case .run(_, .memory(.measureSize)) = $0 { true } else { false } }
     }
 
     private func answer(_ harness: Harness, _ app: String, _ mebibytes: UInt64) {

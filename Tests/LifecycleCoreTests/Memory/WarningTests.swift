@@ -6,7 +6,7 @@ struct WarningTests {
     /// The warned apps with their levels, in order.
     private func warned(_ harness: Harness, since mark: Int = 0) -> [String] {
         harness.effects(since: mark).compactMap { effect in
-            guard case .notify(let run, .memoryWarning(let level)) = effect else { return nil }
+            guard case .run(let run, .notify(.memoryWarning(let level))) = effect else { return nil }
             return "\(harness.kernel.app(of: run)!) \(level)"
         }
     }
@@ -79,8 +79,10 @@ struct WarningTests {
         harness.suspend("mail")
         harness.launch("photos")
         harness.simulate(.critical)
-        let warning = harness.effects.firstIndex { if case .notify(_, .memoryWarning) = $0 { true } else { false } }!
-        let kill = harness.effects.firstIndex { if case .kill = $0 { true } else { false } }!
+        let warning = harness.effects.firstIndex {
+            if case .run(_, .notify(.memoryWarning)) = $0 { true } else { false }
+        }!
+        let kill = harness.effects.firstIndex { if case .run(_, .kill) = $0 { true } else { false } }!
         #expect(warning < kill)
     }
 

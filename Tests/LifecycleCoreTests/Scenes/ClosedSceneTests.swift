@@ -81,7 +81,7 @@ struct ClosedSceneTests {
         #expect(close(harness, b) == .done(.suspended))
         // It was sent before the freeze.
         harness.handle(.run(harness.run("editor"), .scene(.ended(.main))))
-        #expect(harness.effects.contains(.warn(harness.run("editor"), .sceneNotOpen(.main))))
+        #expect(harness.effects.contains(.run(harness.run("editor"), .warn(.sceneNotOpen(.main)))))
         let core = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
         #expect(core.difference(from: harness.core) == nil)
         harness.activate("editor")

@@ -137,7 +137,7 @@ struct SceneTests {
         for number in 1..<LifecycleCore.maximumScenes { begin(harness, SceneID("s\(number)")!) }
         let mark = harness.mark
         begin(harness, a)
-        #expect(harness.effects(since: mark) == [.warn(harness.run("editor"), .sceneRefused(a))])
+        #expect(harness.effects(since: mark) == [.run(harness.run("editor"), .warn(.sceneRefused(a)))])
         #expect(states(harness).count == 32)
         harness.handle(.run(harness.run("editor"), .connection(.attached(.scenes))))
         let request = harness.request("editor", .scene(a, .activate))
@@ -161,7 +161,7 @@ struct SceneTests {
         #expect(harness.state("editor") == .active)
         let mark = harness.mark
         end(harness, .main)
-        #expect(harness.effects(since: mark) == [.warn(harness.run("editor"), .sceneNotOpen(.main))])
+        #expect(harness.effects(since: mark) == [.run(harness.run("editor"), .warn(.sceneNotOpen(.main)))])
         // A panel has no window's slot.
         begin(harness, c, .panel)
         harness.register("mail")
@@ -232,8 +232,9 @@ struct SceneTests {
         mark = harness.mark
         harness.activate("editor")
         let effects = harness.effects(since: mark)
-        let notice = Effect.notify(harness.run("editor"), .scene(.main, .didDisconnect))
-        let thawed = try #require(effects.firstIndex { if case .thaw = $0 { true } else { false } })
+        let notice = Effect.run(harness.run("editor"), .notify(.scene(.main, .didDisconnect)))
+        let thawed = try #require(
+            effects.firstIndex { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } })
         #expect(effects[..<thawed].contains(notice))
         #expect(states(harness) == ["main: unattached", "a: foregroundActive"])
     }

@@ -32,18 +32,18 @@ struct HeldSocketTests {
     @Test("a connection launches an app that is not running, into the background and for its clients (L29)")
     func launches() throws {
         let harness = Self.holder()
-        #expect(harness.effects == [.watchSockets(Self.web)])
+        #expect(harness.effects == [.sockets(Self.web, .watch)])
         let mark = harness.mark
         harness.connect("web")
         #expect(harness.launches("web") == [first(Launch(state: .background, reason: .socket))])
         #expect(harness.view("web").awakeReasons == [.wake(.socket)])
         #expect(harness.core.apps[0].run?.isUnrequested == false)
         // The watch ended with its report.
-        #expect(!harness.effects(since: mark).contains(.stopWatchingSockets(Self.web)))
+        #expect(!harness.effects(since: mark).contains(.sockets(Self.web, .stopWatching)))
         harness.advance(.seconds(31))
         #expect(harness.state("web") == .suspended)
         #expect(harness.killed().isEmpty)
-        #expect(harness.effects.count { $0 == .watchSockets(Self.web) } == 2)
+        #expect(harness.effects.count { $0 == .sockets(Self.web, .watch) } == 2)
     }
 
     private func first(_ launch: Launch) -> Launch {
@@ -90,7 +90,7 @@ struct HeldSocketTests {
     func wakesForegroundApp() {
         let harness = Self.holder()
         harness.launch("web")
-        #expect(harness.effects.contains(.stopWatchingSockets(Self.web)))
+        #expect(harness.effects.contains(.sockets(Self.web, .stopWatching)))
         harness.background("web")
         harness.advance(.seconds(1))
         #expect(harness.state("web") == .suspended)
@@ -159,13 +159,13 @@ struct HeldSocketTests {
         for stage in Stage.allCases {
             let harness = Harness("web")
             harness.move("web", to: stage)
-            #expect(!harness.effects.contains(.watchSockets(Self.web)))
+            #expect(!harness.effects.contains(.sockets(Self.web, .watch)))
             harness.register("web") { $0.holdsSockets = true }
             #expect(Self.isWatched(harness) == (stage == .notRunning || stage == .suspended), "\(stage)")
             let mark = harness.mark
             let isWatched = Self.isWatched(harness)
             harness.register("web") { $0.holdsSockets = false }
-            #expect(harness.effects(since: mark).contains(.stopWatchingSockets(Self.web)) == isWatched)
+            #expect(harness.effects(since: mark).contains(.sockets(Self.web, .stopWatching)) == isWatched)
             #expect(!Self.isWatched(harness))
             harness.register("web") { $0.holdsSockets = true }
             harness.finish("web", stage, harness.core.run(of: Self.web))
@@ -238,9 +238,9 @@ struct HeldSocketTests {
         let harness = Self.failing { $0.connectionWait = .seconds(7) }
         harness.connect("web")
         harness.advance(.milliseconds(6999))
-        #expect(!harness.effects.contains(.rejectConnections(Self.web)))
+        #expect(!harness.effects.contains(.sockets(Self.web, .reject)))
         harness.advance(.milliseconds(1))
-        #expect(harness.effects.contains(.rejectConnections(Self.web)))
+        #expect(harness.effects.contains(.sockets(Self.web, .reject)))
         #expect(Self.rejections(harness) == [.seconds(7)])
         #expect(Self.isWatched(harness))
         harness.advance(.seconds(1))
@@ -305,7 +305,7 @@ struct HeldSocketTests {
         let mark = harness.mark
         harness.advance(.seconds(9))
         #expect(Self.rejections(harness).isEmpty)
-        #expect(harness.effects(since: mark).count { $0 == .watchSockets(Self.web) } == 9)
+        #expect(harness.effects(since: mark).count { $0 == .sockets(Self.web, .watch) } == 9)
         harness.behave("web") { $0.launching = .becomesReady }
         harness.advance(.seconds(1))
         #expect(harness.state("web") == .background)
@@ -362,7 +362,7 @@ struct HeldSocketTests {
             if isWaiting { harness.connect("web") }
             let mark = harness.mark
             harness.unregister("web")
-            #expect(harness.effects(since: mark) == (isWaiting ? [] : [.stopWatchingSockets(Self.web)]))
+            #expect(harness.effects(since: mark) == (isWaiting ? [] : [.sockets(Self.web, .stopWatching)]))
             harness.advance(.seconds(100))
             #expect(harness.launches("web").count == (isWaiting ? 1 : 0))
             harness.behave("web") { $0.launching = .becomesReady }
@@ -397,14 +397,14 @@ struct HeldSocketTests {
         #expect(core.difference(from: harness.core) == nil)
         let mark = harness.mark
         harness.handle(.recovered)
-        #expect(harness.effects(since: mark).contains(.watchSockets(Self.web)))
+        #expect(harness.effects(since: mark).contains(.sockets(Self.web, .watch)))
         #expect(harness.view("web").connectionsWaiting == .seconds(3))
         harness.advance(.seconds(5))
         #expect(Self.rejections(harness) == [.seconds(8)])
         // Nothing waits any more: the watch that lasts is asked for again.
         let second = harness.mark
         harness.handle(.recovered)
-        #expect(harness.effects(since: second) == [.watchSockets(Self.web)])
+        #expect(harness.effects(since: second) == [.sockets(Self.web, .watch)])
     }
 
     @Test("an app without sockets needs no byte for them in the saved state")

@@ -299,7 +299,7 @@ struct ContinuedTaskTests {
         #expect(harness.view("photos").tasks.first?.progress?.done == 41)
         let last = harness.mark
         progress(harness, "photos", "import", 1)
-        #expect(harness.effects(since: last) == [.warn(harness.run("photos"), .progressNotOpen(name: "import"))])
+        #expect(harness.effects(since: last) == [.run(harness.run("photos"), .warn(.progressNotOpen(name: "import")))])
     }
 
     @Test("an app has at most 16 continued tasks (L21)")

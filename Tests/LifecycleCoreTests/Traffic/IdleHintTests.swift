@@ -10,7 +10,7 @@ struct IdleHintTests {
     }
 
     private func looks(_ harness: Harness) -> Int {
-        harness.effects.count { if case .measureWork = $0 { true } else { false } }
+        harness.effects.count { if case .run(_, .traffic(.measureWork)) = $0 { true } else { false } }
     }
 
     /// A worker that has been awake for a second.
@@ -43,7 +43,7 @@ struct IdleHintTests {
         #expect(harness.state("web") == .background)
         hint(harness)
         #expect(harness.state("web") == .suspended)
-        #expect(harness.effects.count { if case .thaw = $0 { true } else { false } } == 0)
+        #expect(harness.effects.count { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } } == 0)
     }
 
     @Test("input that it has not read, and a call that cannot be watched, keep it awake (L51)")

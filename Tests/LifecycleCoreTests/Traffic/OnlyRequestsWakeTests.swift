@@ -18,7 +18,7 @@ struct OnlyRequestsWakeTests {
         harness.request("web", .activate)
         harness.advance(idle)
         #expect(harness.state("web") == .suspended)
-        return harness.effects.count { $0 == .warn(harness.run("web"), .onlyRequestsWake) }
+        return harness.effects.count { $0 == .run(harness.run("web"), .warn(.onlyRequestsWake)) }
     }
 
     @Test(
@@ -53,7 +53,7 @@ struct OnlyRequestsWakeTests {
         let harness = Harness("web") { $0.wakesOnTraffic = true }
         harness.behave("web") { $0.watch = nothing }
         harness.suspend("web")
-        #expect(!harness.effects.contains { if case .warn = $0 { true } else { false } })
+        #expect(!harness.effects.contains { if case .run(_, .warn) = $0 { true } else { false } })
     }
 
     @Test("a manifest that is read again is judged at once, also of a worker that is suspended (L51)")
@@ -65,7 +65,7 @@ struct OnlyRequestsWakeTests {
         #expect(!harness.view("web").hadNoWaker && !harness.view("web").onlyRequestsWake)
         let mark = harness.mark
         harness.register("web") { $0.holdsSockets = false }
-        #expect(harness.effects(since: mark).contains(.warn(harness.run("web"), .onlyRequestsWake)))
+        #expect(harness.effects(since: mark).contains(.run(harness.run("web"), .warn(.onlyRequestsWake))))
         #expect(harness.view("web").hadNoWaker)
         // What was watched for peers that wait says nothing about other input.
         harness.behave("web") { $0.watch = nil }

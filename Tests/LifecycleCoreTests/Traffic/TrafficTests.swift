@@ -39,11 +39,14 @@ struct TrafficTests {
         let harness = Self.server()
         harness.suspend("web")
         let run = harness.run("web")
-        #expect(harness.effects.contains(.watchInput(run, attempt: 1, onlyPeers: false)))
+        #expect(harness.effects.contains(.run(run, .traffic(.watchInput(attempt: 1, onlyPeers: false)))))
         #expect(harness.view("web").watch == InputWatch(watched: 3))
         let mark = harness.mark
         Self.arrive(harness)
-        #expect(Array(harness.effects(since: mark).prefix(2)) == [.stopWatchingInput(run), .thaw(run, attempt: 1)])
+        #expect(
+            Array(harness.effects(since: mark).prefix(2)) == [
+                .run(run, .traffic(.stopWatchingInput)), .run(run, .suspension(.thaw(attempt: 1))),
+            ])
         #expect(harness.reports(since: mark).contains(.inputArrived(id("web"), Self.request)))
         #expect(harness.changes("web", since: mark) == ["background: woken"])
         let view = harness.view("web")
@@ -80,7 +83,7 @@ struct TrafficTests {
         let run = harness.run("web")
         #expect(
             Array(harness.effects.suffix(2)) == [
-                .stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: true),
+                .run(run, .traffic(.stopWatchingInput)), .run(run, .traffic(.watchInput(attempt: 1, onlyPeers: true))),
             ])
         Self.arrive(harness)
         #expect(harness.state("web") == .suspended)
@@ -128,7 +131,7 @@ struct TrafficTests {
         let run = harness.run("web")
         #expect(
             Array(harness.effects.suffix(2)) == [
-                .stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: false),
+                .run(run, .traffic(.stopWatchingInput)), .run(run, .traffic(.watchInput(attempt: 1, onlyPeers: false))),
             ])
         harness.advance(.seconds(120))
         #expect(harness.state("web") == .suspended)
@@ -183,7 +186,7 @@ struct TrafficTests {
         let start = harness.now
         harness.advance(.seconds(10))
         let wakes = harness.log.compactMap { entry -> Duration? in
-            guard case .thaw = entry.effect else { return nil }
+            guard case .run(_, .suspension(.thaw)) = entry.effect else { return nil }
             return entry.at - start
         }
         #expect(wakes == (0..<310).map { min(.milliseconds(33 * $0), .seconds(10)) })
@@ -215,7 +218,7 @@ struct TrafficTests {
         let harness = Harness("web") { $0.backgroundTimePerHour = .seconds(10) }
         harness.suspend("web")
         let run = harness.run("web")
-        #expect(harness.effects.contains(.watchInput(run, attempt: 1, onlyPeers: true)))
+        #expect(harness.effects.contains(.run(run, .traffic(.watchInput(attempt: 1, onlyPeers: true)))))
         let full = Input(kind: .stream, pid: 101, descriptor: 5, bytes: 150_000, isHalfFull: true)
         var wakes = 0
         for _ in 0..<30 {
@@ -303,7 +306,7 @@ struct TrafficTests {
         #expect(harness.view("web").awakeReasons == [.notWatchable])
         #expect(harness.view("web").watch == refused)
         #expect(harness.reports().filter { $0 == .inputNotWatched(id("web"), refused) }.count == 1)
-        let freezes = harness.effects.count { if case .freeze = $0 { true } else { false } }
+        let freezes = harness.effects.count { if case .run(_, .suspension(.freeze)) = $0 { true } else { false } }
         #expect(freezes == 1)
         harness.register("web") { $0.wakesOnTraffic = false }
         harness.advance(.seconds(11))
@@ -361,11 +364,13 @@ struct TrafficTests {
         let mark = harness.mark
         if isKilled {
             harness.remove("web")
-            let ends = harness.effects(since: mark).filter { $0 == .stopWatchingInput(run) || $0 == .kill(run) }
-            #expect(ends == [.stopWatchingInput(run), .kill(run)])
+            let ends = harness.effects(since: mark).filter {
+                $0 == .run(run, .traffic(.stopWatchingInput)) || $0 == .run(run, .kill)
+            }
+            #expect(ends == [.run(run, .traffic(.stopWatchingInput)), .run(run, .kill)])
         } else {
             harness.exit("web", .signaled(9, coreDumped: false))
-            #expect(harness.effects(since: mark).contains(.stopWatchingInput(run)))
+            #expect(harness.effects(since: mark).contains(.run(run, .traffic(.stopWatchingInput))))
         }
         #expect(harness.state("web") == .notRunning)
     }
@@ -378,7 +383,7 @@ struct TrafficTests {
         harness.handle(.recovered)
         let mark = harness.mark
         harness.handle(.run(run, .process(.reattached(messagesKept: true))))
-        #expect(harness.effects(since: mark).contains(.watchInput(run, attempt: 1, onlyPeers: false)))
+        #expect(harness.effects(since: mark).contains(.run(run, .traffic(.watchInput(attempt: 1, onlyPeers: false)))))
         Self.arrive(harness)
         #expect(harness.state("web") == .background)
     }
@@ -396,7 +401,9 @@ struct TrafficTests {
         let mark = harness.mark
         harness.handle(.run(harness.run("web"), .process(.reattached(messagesKept: true))))
         harness.advance(.seconds(3600))
-        let freezes = harness.effects(since: mark).count { if case .freeze = $0 { true } else { false } }
+        let freezes = harness.effects(since: mark).count {
+            if case .run(_, .suspension(.freeze)) = $0 { true } else { false }
+        }
         #expect(freezes == 1)
         #expect(harness.state("web") == (isWatchable ? .suspended : .background))
         #expect(harness.view("web").awakeReasons == (isWatchable ? [] : [.notWatchable]))

@@ -16,7 +16,7 @@ struct WorkerTests {
         let launch = harness.launch("web")
         #expect(harness.answers[launch] == .done(.background))
         #expect(harness.state("photos") == .active && harness.state("web") == .background)
-        #expect(!harness.effects.contains { if case .throttle = $0 { true } else { false } })
+        #expect(!harness.effects.contains { if case .run(_, .processor(.throttle)) = $0 { true } else { false } })
         #expect(harness.view("web").backgroundTimeRemaining == nil)
         harness.advance(.seconds(10))
         #expect(harness.state("web") == .suspended)
@@ -41,10 +41,10 @@ struct WorkerTests {
         harness.launch("web")
         let run = harness.run("web")
         harness.advance(.seconds(5))
-        #expect(!harness.effects.contains(.continueStopped(run)))
+        #expect(!harness.effects.contains(.run(run, .continueStopped)))
         harness.behave("web") { $0.work?.unread = 100 }
         harness.advance(.seconds(5))
-        #expect(harness.effects.contains(.continueStopped(run)))
+        #expect(harness.effects.contains(.run(run, .continueStopped)))
     }
 
     @Test("one look an IdleSec= while a worker is awake, none otherwise (L51)")
@@ -52,8 +52,10 @@ struct WorkerTests {
         let harness = Self.worker()
         harness.launch("web")
         let run = harness.run("web")
-        func looks() -> [Effect] { harness.effects.filter { if case .measureWork = $0 { true } else { false } } }
-        #expect(looks() == [.measureWork(run, .first)])
+        func looks() -> [Effect] {
+            harness.effects.filter { if case .run(_, .traffic(.measureWork)) = $0 { true } else { false } }
+        }
+        #expect(looks() == [.run(run, .traffic(.measureWork(.first)))])
         harness.behave("web") { $0.work?.wait = .unwatchedCall }
         harness.advance(.seconds(30))
         #expect(looks().count == 4)
@@ -98,13 +100,13 @@ struct WorkerTests {
         let run = harness.run("web")
         harness.handle(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))))
         harness.advance(.seconds(10))
-        #expect(harness.effects.last == .measureWork(run, .full))
+        #expect(harness.effects.last == .run(run, .traffic(.measureWork(.full))))
         var brief = RunWork(cpu: .zero)
         brief.isBrief = true
         harness.handle(.run(run, .traffic(.workMeasured(brief))))
-        #expect(!harness.effects.contains(.freeze(run, attempt: 1)))
+        #expect(!harness.effects.contains(.run(run, .suspension(.freeze(attempt: 1)))))
         harness.handle(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))))
-        #expect(harness.effects.contains(.freeze(run, attempt: 1)))
+        #expect(harness.effects.contains(.run(run, .suspension(.freeze(attempt: 1)))))
     }
 
     @Test("what keeps a worker awake (L51)", arguments: 0..<16)
@@ -178,7 +180,7 @@ struct WorkerTests {
         harness.launch("web")
         harness.advance(.seconds(60))
         #expect(harness.state("web") == .suspended)
-        #expect(harness.effects.count { if case .thaw = $0 { true } else { false } } == 0)
+        #expect(harness.effects.count { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } } == 0)
     }
 
     @Test("output that no peer takes keeps a worker awake until the next look (L51)")
@@ -210,7 +212,7 @@ struct WorkerTests {
         let harness = Harness("web") { $0.wakesOnTraffic = true }
         harness.behave("web") { $0.work?.wait = .unwatchedCall }
         harness.suspend("web")
-        #expect(!harness.effects.contains { if case .measureWork = $0 { true } else { false } })
+        #expect(!harness.effects.contains { if case .run(_, .traffic(.measureWork)) = $0 { true } else { false } })
     }
 
     @Test("a worker comes back after jetsam (L49)")

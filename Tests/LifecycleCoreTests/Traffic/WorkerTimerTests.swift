@@ -21,7 +21,9 @@ struct WorkerTimerTests {
     }
 
     private static func looks(_ harness: Harness, since mark: Int) -> [WorkLookKind] {
-        harness.effects(since: mark).compactMap { if case .measureWork(_, let kind) = $0 { kind } else { nil } }
+        harness.effects(since: mark).compactMap {
+            if case .run(_, .traffic(.measureWork(let kind))) = $0 { kind } else { nil }
+        }
     }
 
     /// When the worker was thawed by itself, since its launch.
@@ -117,7 +119,7 @@ struct WorkerTimerTests {
         #expect(harness.view("web").awakeReasons == [.suspending])
         let mark = harness.mark
         harness.advance(.milliseconds(1))
-        #expect(harness.effects(since: mark).contains(.thaw(harness.run("web"), attempt: 1)))
+        #expect(harness.effects(since: mark).contains(.run(harness.run("web"), .suspension(.thaw(attempt: 1)))))
     }
 
     @Test("a timer that is found at the freeze counts, and one that was over then is served at once")
@@ -219,7 +221,7 @@ struct WorkerTimerTests {
         #expect(Self.thaws(harness).count == 1 && harness.state("web") == .suspended)
         harness.handle(.run(harness.run("web"), .process(.stopped)))
         harness.advance(.seconds(120))
-        #expect(harness.effects(since: 0).contains(.continueStopped(harness.run("web"))))
+        #expect(harness.effects(since: 0).contains(.run(harness.run("web"), .continueStopped)))
         #expect(Self.thaws(harness).count == 2 && harness.state("web") == .background)
         #expect(harness.view("web").awake.map(\.reason) == [.work(.traffic)])
     }

@@ -18,12 +18,12 @@ struct NotificationTests {
         harness.handle(.run(run, .transition(.ready)))
         let said = harness.effects(since: mark).filter { effect in
             switch effect {
-            case .notify, .deliver: true
+            case .run(_, .notify), .run(_, .deliver): true
             default: false
             }
         }
         #expect(said.count == 2)
-        #expect(said.first == .notify(run, .didEnterBackground))
+        #expect(said.first == .run(run, .notify(.didEnterBackground)))
         #expect(harness.delivered("photos").map(\.payload) == ["hello"])
     }
 
@@ -39,8 +39,8 @@ struct NotificationTests {
         #expect(harness.delivered("photos") == [])
         let run = harness.run("photos")
         harness.handle(.run(run, .transition(.ready)))
-        let delivery = harness.effects.firstIndex { if case .deliver = $0 { true } else { false } }
-        let active = harness.effects.firstIndex(of: .notify(run, .didBecomeActive(.launch)))
+        let delivery = harness.effects.firstIndex { if case .run(_, .deliver) = $0 { true } else { false } }
+        let active = harness.effects.firstIndex(of: .run(run, .notify(.didBecomeActive(.launch))))
         #expect(harness.delivered("photos").map(\.payload) == ["20"])
         #expect(delivery! < active!)
     }
@@ -136,8 +136,8 @@ struct NotificationTests {
         harness.advance(.seconds(2))
         harness.activate("photos")
         #expect(harness.delivered("photos").map(\.payload) == ["5"])
-        let thaw = harness.effects.firstIndex(of: .thaw(harness.run("photos"), attempt: 1))!
-        let delivery = harness.effects.firstIndex { if case .deliver = $0 { true } else { false } }!
+        let thaw = harness.effects.firstIndex(of: .run(harness.run("photos"), .suspension(.thaw(attempt: 1))))!
+        let delivery = harness.effects.firstIndex { if case .run(_, .deliver) = $0 { true } else { false } }!
         #expect(delivery < thaw)
     }
 
@@ -167,8 +167,8 @@ struct NotificationTests {
         let mark = harness.mark
         if inForeground { harness.activate("photos") } else { harness.push("photos", "hello") }
         let effects = harness.effects(since: mark)
-        let delivery = effects.firstIndex { if case .deliver = $0 { true } else { false } }!
-        let thaw = effects.firstIndex { if case .thaw = $0 { true } else { false } }!
+        let delivery = effects.firstIndex { if case .run(_, .deliver) = $0 { true } else { false } }!
+        let thaw = effects.firstIndex { if case .run(_, .suspension(.thaw)) = $0 { true } else { false } }!
         #expect(delivery < thaw)
         #expect(harness.delivered("photos").map(\.payload) == (inForeground ? ["20"] : ["20", "hello"]))
     }

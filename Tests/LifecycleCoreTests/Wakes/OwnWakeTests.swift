@@ -350,7 +350,7 @@ struct OwnWakeTests {
         complete(harness)
         #expect(harness.effects(since: mark) == [])
         complete(harness, 2)
-        #expect(harness.effects(since: mark) == [.warn(harness.run("photos"), .unknownWake(id: 2))])
+        #expect(harness.effects(since: mark) == [.run(harness.run("photos"), .warn(.unknownWake(id: 2)))])
     }
 
     @Test("a wake by another app is not hidden by one of a user, nor one of a user by one of another app (L19, L53)")
@@ -370,10 +370,10 @@ struct OwnWakeTests {
             complete(harness, user)
             harness.advance(.seconds(7))
             #expect(harness.view("photos").unrequestedTime == .seconds(7))
-            #expect(harness.effects(since: mark).contains(.throttle(harness.run("photos"))))
+            #expect(harness.effects(since: mark).contains(.run(harness.run("photos"), .processor(.throttle))))
             // A further push by a user ends that.
             harness.push("photos")
-            #expect(harness.effects(since: mark).contains(.unthrottle(harness.run("photos"))))
+            #expect(harness.effects(since: mark).contains(.run(harness.run("photos"), .processor(.unthrottle))))
             harness.advance(.seconds(5))
             #expect(harness.view("photos").unrequestedTime == .seconds(7))
         }

@@ -117,7 +117,7 @@ struct SubscriptionTests {
             var core = next
             _ = core.handle(.observed(Notification(kind: "battery", payload: payload)!), at: harness.now)
             let effects = core.handle(.requested(RequestID(99), Self.photos, .activate), at: harness.now)
-            #expect(effects.count { if case .deliver = $0 { true } else { false } } == deliveries)
+            #expect(effects.count { if case .run(_, .deliver) = $0 { true } else { false } } == deliveries)
         }
     }
 }

@@ -53,7 +53,9 @@ struct TimerTests {
         let mark = harness.mark
         elapse(harness, .timer)
         elapse(harness, .fetch)
-        let thaws = harness.effects(since: mark).filter { if case .thaw = $0 { true } else { false } }
+        let thaws = harness.effects(since: mark).filter {
+            if case .run(_, .suspension(.thaw)) = $0 { true } else { false }
+        }
         #expect(thaws.count == 1)
         #expect(wakes(harness).sorted { $0.rawValue < $1.rawValue } == [.fetch, .timer])
     }

@@ -30,7 +30,8 @@ struct WakeTests {
             Issue.record("\(outcome)")
             return
         }
-        #expect(effects.prefix(2) == [.stopWatchingInput(run), .thaw(run, attempt: 1)])
+        #expect(
+            effects.prefix(2) == [.run(run, .traffic(.stopWatchingInput)), .run(run, .suspension(.thaw(attempt: 1)))])
         #expect(!effects.contains { if case .answer = $0 { true } else { false } })
         #expect(core.requests.numbers == [])
         let start = harness.now
@@ -43,9 +44,9 @@ struct WakeTests {
         let after = core.handle(.deadlineReached, at: start + .seconds(30))
         #expect(core.view(of: id("photos"), at: start)?.awakeReasons == [.suspendDelay])
         let suspension = core.handle(.deadlineReached, at: start + .seconds(31))
-        #expect(suspension.contains(.freeze(run, attempt: 2)))
+        #expect(suspension.contains(.run(run, .suspension(.freeze(attempt: 2)))))
         #expect(after.contains(.report(.deadlineCancelled(id("photos"), .wake, wake: 1))))
-        #expect(!(before + after + suspension).contains { if case .kill = $0 { true } else { false } })
+        #expect(!(before + after + suspension).contains { if case .run(_, .kill) = $0 { true } else { false } })
         #expect(!(before + after + suspension).contains { if case .answer = $0 { true } else { false } })
     }
 
