@@ -11,5 +11,5 @@ systemd-oomd)
     systemctl start systemd-oomd || missing
     systemctl set-property --runtime killers.slice ManagedOOMMemoryPressure=kill ManagedOOMMemoryPressureLimit=10%
     ;;
-kernel) ;;
+kernel | enough-memory) ;;
 esac
