@@ -130,13 +130,13 @@ package struct Heartbeat: Hashable, Sendable {
     }
 }
 
-/// How long the daemon may leave its processor to others, after it has thawed an app: a tenth of the time, and `burst` at once (a leaky
-/// bucket). On a machine whose processors are all at work a yield takes a time slice of each program that waits.
+/// How long the daemon may leave its processor to others, after it has thawed an app: a twentieth of the time, and `burst` at once (a
+/// leaky bucket). On a machine whose processors are all at work a yield takes a time slice of each program that waits.
 package struct YieldBudget: Hashable, Sendable {
     /// An app that is thawed, and its client, are at work for some 100 µs each.
-    package static let burst = Duration.milliseconds(5)
+    package static let burst = Duration.milliseconds(2)
     /// The part of the time that may be left to others without end.
-    private static let part = 10
+    private static let part = 20
 
     private var used = Duration.zero
     private var last = Duration.zero
