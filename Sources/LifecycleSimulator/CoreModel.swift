@@ -220,7 +220,7 @@ struct CoreModel {
             if let app = currentApp(of: run) {
                 (apps[app].freezeAttempt, apps[app].hooks.isSettling) = (attempt, false)
             }
-        case .run(let run, .suspension(.thaw(_))): set(.waking, run)
+        case .run(let run, .suspension(.thaw)): set(.waking, run)
         case .run(let run, .kill):
             set(.ending, run)
             if let app { apps[app].hooks.running = nil }
@@ -245,8 +245,7 @@ struct CoreModel {
             apps[app].isRegistered = false
             apps[app].phase = .unknown
         case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .identify, .report, .measureMemory,
-            .allowSleep,
-            .sockets, .scheduleTimers, .subscribe, .finish:
+            .allowSleep, .sockets, .scheduleTimers, .subscribe, .finish:
             break
         }
     }

@@ -128,7 +128,7 @@ extension World {
     /// Repeats the outcome of an effect that the previous daemon may have performed already.
     mutating func repeatOutcome(_ effect: Effect) -> Bool {
         switch effect {
-        case .run(let id, .suspension(.freeze(_))):
+        case .run(let id, .suspension(.freeze)):
             guard let run = index(of: id), runs[run].isAskedToFreeze else { return false }
             if runs[run].freezer == .frozen {
                 if let locks = traffic.runs[run].locks {
@@ -150,8 +150,7 @@ extension World {
             return runs[run].lastHook == number
         // A watch was lost, and a measurement too.
         case .run, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
-            .measureMemory, .allowSleep,
-            .finish, .sockets, .removeInstance, .scheduleTimers, .subscribe:
+            .measureMemory, .allowSleep, .finish, .sockets, .removeInstance, .scheduleTimers, .subscribe:
             return false
         }
     }

@@ -30,16 +30,9 @@ final class Announcer {
         var seat: String
     }
 
-    /// On the heap: up to half of a table's entries are empty.
-    private final class Announced {
-        let properties: Properties
-
-        init(_ properties: Properties) { self.properties = properties }
-    }
-
     private unowned let bus: ControlBus
     /// What was last sent.
-    private var announced: [AppID: Announced] = [:]
+    private var announced: [AppID: Properties] = [:]
     /// Apps that clients know from the previous daemon, until the daemon announces something about them.
     private var recovered: Set<AppID> = []
     /// The properties of the manager that change, as they were last sent.
@@ -140,11 +133,11 @@ final class Announcer {
     }
 
     private func announce(_ id: AppID) {
-        let before = announced[id]?.properties
+        let before = announced[id]
         let now = bus.service.properties(of: id)
         let isKnown = recovered.remove(id) != nil
         guard before != now || isKnown else { return }
-        announced[id] = now.map { Announced($0) }
+        announced[id] = now
         let path = ObjectPath.encode(id.name, below: ControlNames.appPrefix)
         switch (before, now) {
         // What clients know of it is what the previous daemon sent last.

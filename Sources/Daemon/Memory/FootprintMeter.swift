@@ -144,8 +144,6 @@ final class FootprintMeter {
             }
             jobs.removeFirst()
         }
-        // Many apps at once leave a large one.
-        jobs = []
     }
 
     private func report(_ job: Job) {

@@ -39,9 +39,8 @@ enum Startup {
                 case .writeReceipt(let receipt):
                     do { try receipts.write(receipt) } catch { journal.logWarning("\(error)", app: receipt.app) }
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
-                case .run, .spawn, .recordLaunch, .dropRestorationState, .removeInstance, .identify, .answer, .report,
-                    .sockets,
-                    .scheduleTimers, .subscribe, .measureMemory, .allowSleep, .finish:
+                case .run, .spawn, .recordLaunch, .dropRestorationState, .removeInstance, .identify, .answer,
+                    .report, .sockets, .scheduleTimers, .subscribe, .measureMemory, .allowSleep, .finish:
                     break
                 }
             }

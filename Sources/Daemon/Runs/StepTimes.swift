@@ -26,9 +26,7 @@ final class StepTimes {
     }
 
     private func end(_ step: Step, of app: AppID, at now: Duration) -> Duration? {
-        guard let start = starts.removeValue(forKey: app) else { return nil }
-        // Many apps at once leave a large one.
-        if starts.isEmpty { starts = [:] }
-        return start.step == step ? now - start.at : nil
+        guard let start = starts.removeValue(forKey: app), start.step == step else { return nil }
+        return now - start.at
     }
 }

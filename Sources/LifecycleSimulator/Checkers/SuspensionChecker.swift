@@ -99,7 +99,7 @@ struct SuspensionChecker {
         // In a mode it has none (L28).
         case .report(.deadlineCancelled(_, .backgroundTime, _)): apps[app].isBudgetOver = !model.apps[app].isHeldByMode
         case .report(.deadlineStarted(_, .backgroundTime, _, _)): apps[app].isBudgetOver = false
-        case .run(let run, .suspension(.thaw(_))):
+        case .run(let run, .suspension(.thaw)):
             findings.check(
                 !isTimer || model.apps[app].policy.role == .home || hasInput || model.apps[app].policy.role == .worker
                     || EndChecker.isDue(model.apps[app], at: now), .thawsHaveACause,

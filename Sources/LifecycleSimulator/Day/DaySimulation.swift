@@ -172,7 +172,7 @@ struct DaySimulation {
             apps[index].run = run
             apps[index].launches += 1
             wakes.append(Wake(app: index, time: now, cause: cause, isLaunch: true))
-        case .run(let run, .suspension(.thaw(_))):
+        case .run(let run, .suspension(.thaw)):
             if let index = index(of: run) { wakes.append(Wake(app: index, time: now, cause: cause, isLaunch: false)) }
         case .run(let run, .kill): if let index = index(of: run) { apps[index].kills += 1 }
         case .report(.stateChanged(let id, _, let state, _)): if let index = index(of: id) { enter(state, index) }

@@ -176,12 +176,12 @@ extension MemorySimulation {
                 (inspection.memory, inspection.uncertainty) = estimate(app, process)
             }
             deliver(.run(run, .deadline(.inspected(inspection))), after: .millisecond)
-        case .run(let run, .deadline(.measureActivity(_))):
+        case .run(let run, .deadline(.measureActivity)):
             deliver(
                 .run(run, .deadline(.activityMeasured(RunActivity(cpu: .zero, waited: .zero)))), after: .millisecond)
         case .run(let run, .traffic(.watchInput(let attempt, _))):
             deliver(.run(run, .traffic(.inputWatched(attempt: attempt, InputWatch(watched: 4)))), after: .millisecond)
-        case .run(let run, .traffic(.measureWork(_))):
+        case .run(let run, .traffic(.measureWork)):
             deliver(.run(run, .traffic(.workMeasured(RunWork(cpu: .zero)))), after: .millisecond)
         case .run(let run, .processor(.measure)):
             deliver(.run(run, .processor(.measured(used: .zero, waited: .zero))), after: .millisecond)
@@ -198,8 +198,7 @@ extension MemorySimulation {
             reclaiming = Reclaiming(app: app, run: run, attempt: attempt, left: Int(bytes))
         case .run(let run, .memory(.stopReclaim)): if reclaiming?.run == run { reclaiming = nil }
         case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report, .allowSleep,
-            .sockets,
-            .removeInstance, .scheduleTimers, .subscribe, .finish:
+            .sockets, .removeInstance, .scheduleTimers, .subscribe, .finish:
             break
         }
     }

@@ -27,11 +27,11 @@ extension TimerSimulation {
         case .run(let run, .continueStopped): return [.run(run, .process(.continued))]
         case .run(let run, .deadline(.inspect)):
             return [.run(run, .deadline(.inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20))))]
-        case .run(let run, .deadline(.measureActivity(_))):
+        case .run(let run, .deadline(.measureActivity)):
             return [.run(run, .deadline(.activityMeasured(RunActivity(cpu: .zero, waited: .zero))))]
         case .run(let run, .traffic(.watchInput(let attempt, _))):
             return [.run(run, .traffic(.inputWatched(attempt: attempt, InputWatch(watched: 1))))]
-        case .run(let run, .traffic(.measureWork(_))): return [.run(run, .traffic(.workMeasured(RunWork(cpu: .zero))))]
+        case .run(let run, .traffic(.measureWork)): return [.run(run, .traffic(.workMeasured(RunWork(cpu: .zero))))]
         case .run(let run, .processor(.measure)): return [.run(run, .processor(.measured(used: .zero, waited: .zero)))]
         case .run(let run, .memory(.measureSize)):
             return [.run(run, .memory(.sizeMeasured(bytes: 1 << 20, estimate: 1 << 20)))]
@@ -50,8 +50,7 @@ extension TimerSimulation {
             }
             return []
         case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report, .allowSleep,
-            .sockets,
-            .removeInstance, .subscribe, .finish:
+            .sockets, .removeInstance, .subscribe, .finish:
             return []
         }
     }

@@ -336,7 +336,7 @@ package struct TimerSimulation {
             for effect in effects {
                 switch effect {
                 case .spawn(let id, _, _): if id == app { starts += 1 }
-                case .run(let run, .suspension(.thaw(_))):
+                case .run(let run, .suspension(.thaw)):
                     if apps.contains(where: { $0.run == run && $0.id == app }) { starts += 1 }
                 default: break
                 }

@@ -129,17 +129,17 @@ struct InvariantChecker {
                 fail("\(effect) of a run that is not suspended, or is watched")
             }
             runs[run]?.isWatched = true
-        case .run(let run, .memory(.reclaim(_, _))), .run(let run, .memory(.stopReclaim)):
+        case .run(let run, .memory(.reclaim)), .run(let run, .memory(.stopReclaim)):
             recordReclaim(effect, of: run)
         case .run(let run, .traffic(.stopWatchingInput)):
             if handleEverything(run, effect)?.isWatched == false { fail("\(effect) of a run that is not watched") }
             runs[run]?.isWatched = false
-        case .run(let run, .traffic(.measureWork(_))):
+        case .run(let run, .traffic(.measureWork)):
             guard let known = handleEverything(run, effect) else { return }
             if states[known.app] != .background, states[known.app] != .suspended {
                 fail("\(effect) in \(states[known.app] as Any)")
             }
-        case .run(let run, .hook(.run(_, _))):
+        case .run(let run, .hook(.run)):
             if handleEverything(run, effect)?.isFreezing == true { fail("\(effect) in a frozen group") }
         case .run(let run, .hook(.kill)), .run(let run, .continueStopped), .run(let run, .deadline),
             .run(let run, .deliver),

@@ -176,8 +176,7 @@ struct Kernel {
             clients[app] = nil
             return []
         case .run, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report, .allowSleep,
-            .scheduleTimers,
-            .subscribe, .finish:
+            .scheduleTimers, .subscribe, .finish:
             return []
         }
     }
