@@ -104,7 +104,7 @@ extension Containment {
 /// How often the OOM killer has killed a process of the machine since the start (`oom_kill` of /proc/vmstat, since Linux 4.13).
 package func machineOOMKills(_ proc: ProcFS = ProcFS()) -> UInt64? {
     guard let bytes = try? readFile(at: proc.root + "/vmstat", limit: 64 * 1024) else { return nil }
-    return flatKeyed(bytes, "oom_kill")
+    return VMStatistics(parsing: bytes).oomKills
 }
 
 /// The value of `oom_score_adj` of this process.

@@ -24,22 +24,6 @@ package struct MemoryInfo: Equatable {
             swapFree: kibibytes(bytes, "SwapFree:") ?? 0)
     }
 
-    /// Returns how many bytes were read again from disk or swap soon after they were evicted, since the machine was started: the
-    /// `workingset_refault_*` lines of /proc/vmstat, one line `workingset_refault` before Linux 5.9.
-    package static func refaulted(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) -> UInt64 {
-        var pages: UInt64 = 0
-        var scanner = ByteScanner(bytes)
-        while let line = scanner.line() {
-            guard line.starts(with: "workingset_refault".utf8) else { continue }
-            var words = ByteScanner(line)
-            guard let name = words.word()?.text, let count: UInt64 = words.number(),
-                ["workingset_refault", "workingset_refault_anon", "workingset_refault_file"].contains(name)
-            else { continue }
-            pages &+= count
-        }
-        return pages &* pageSize
-    }
-
     /// Returns the bytes of free pages on the lists of single CPUs, which MemAvailable does not count: for some seconds after
     /// a kill of 1 GiB they were a third of it. The sum of the `count:` lines of /proc/zoneinfo's pagesets.
     package static func perCPUPages(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) -> UInt64 {
@@ -53,6 +37,33 @@ package struct MemoryInfo: Equatable {
             pages &+= count
         }
         return pages &* pageSize
+    }
+}
+
+/// What /proc/vmstat counts since the machine was started.
+package struct VMStatistics: Equatable {
+    /// How many bytes were read again from disk or swap soon after they were evicted: the `workingset_refault_*` lines, one line
+    /// `workingset_refault` before Linux 5.9.
+    package var refaulted: UInt64 = 0
+    /// How many processes the OOM killer has killed. `nil`: a kernel before 4.13.
+    package var oomKills: UInt64?
+
+    package init() {}
+
+    package init(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) {
+        var pages: UInt64 = 0
+        var scanner = ByteScanner(bytes)
+        while let line = scanner.line() {
+            guard line.starts(with: "workingset_refault".utf8) || line.starts(with: "oom_kill".utf8) else { continue }
+            var words = ByteScanner(line)
+            guard let name = words.word()?.text, let count: UInt64 = words.number() else { continue }
+            switch name {
+            case "workingset_refault", "workingset_refault_anon", "workingset_refault_file": pages &+= count
+            case "oom_kill": oomKills = count
+            default: continue
+            }
+        }
+        refaulted = pages &* pageSize
     }
 }
 
@@ -75,9 +86,9 @@ package struct MemoryInfoReader: ~Copyable {
         return info
     }
 
-    /// Reads /proc/vmstat; 0 if it cannot be read.
-    package func refaulted() -> UInt64 {
-        (try? statistics.read(limit: 64 * 1024)).flatMap { $0 }.map { MemoryInfo.refaulted(parsing: $0) } ?? 0
+    /// Reads /proc/vmstat; nothing is counted if it cannot be read.
+    package func counters() -> VMStatistics {
+        (try? statistics.read(limit: 64 * 1024)).flatMap { $0 }.map { VMStatistics(parsing: $0) } ?? VMStatistics()
     }
 
     /// Reads /proc/zoneinfo, which takes longer than all other files together.

@@ -160,11 +160,11 @@ struct KernelOrderTests {
         #expect(!kills.take())
         // A kill of another program, long before.
         count = 7
-        kills.look()
-        kills.look()
+        kills.measured(count)
+        kills.measured(count)
         #expect(!kills.take())
         count = 8
-        kills.look()
+        kills.measured(count)
         #expect(kills.take())
     }
 

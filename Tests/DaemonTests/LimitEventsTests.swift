@@ -54,7 +54,7 @@ struct LimitEventsTests {
         numbers.available = 50
         numbers.swapTotal = 30
         numbers.swapFree = 20
-        numbers.refaulted = 7
+        numbers.counters.refaulted = 7
         #expect(numbers.reading([]).limit == nil && numbers.reading([]).stalls == nil)
         numbers.limit = MemoryLimit(
             group: "/a", folder: "/sys/fs/cgroup/a", file: "memory.max", total: 40, available: 10, kills: 2)

@@ -37,12 +37,14 @@ struct MemoryProtectionTests {
         context.memory.protection.insert(id)
         #expect(low() == "10485760")
         // It grows; the next measurement of memory finds it.
-        try writeControlFile(group + "/memory.stat", "anon 20971520\n")
-        context.memory.protection.refresh()
+        func measured(_ bytes: UInt64) {
+            let size = MemoryReading.Size(run: id, bytes: bytes, uncertainty: 0)
+            context.memory.protection.measured([size], total: 1 << 30)
+        }
+        measured(20_971_520)
         #expect(low() == "20971520")
         // A little less is not worth a write.
-        try writeControlFile(group + "/memory.stat", "anon 20000000\n")
-        context.memory.protection.refresh()
+        measured(20_000_000)
         #expect(low() == "20971520")
         context.memory.protection.remove(id)
         #expect(low() == "00971520")  // "0", in a file that is not the kernel's.

@@ -348,7 +348,7 @@ struct MemoryLimitSurroundingsTests {
             _ = MemoryLimitStat(parsing: bytes, .two)
             _ = MemoryEvents(parsing: bytes)
             _ = PressureStalls(parsing: bytes)
-            _ = MemoryInfo.refaulted(parsing: bytes)
+            _ = VMStatistics(parsing: bytes)
             _ = MemoryPath(apps: nil, selfCgroup: bytes, mountInfo: bytes)
         }
     }
@@ -371,21 +371,24 @@ struct MemoryLimitSurroundingsTests {
         }
     }
 
-    @Test("refaults are summed over anonymous pages and pages of files, also with one line before Linux 5.9")
+    @Test(
+        "refaults are summed over anonymous pages and pages of files, also with one line before Linux 5.9; kills are counted"
+    )
     func refaults() throws {
         let text =
-            "workingset_nodes 1\nworkingset_refault_anon 3\nworkingset_refault_file 4\nworkingset_activate_anon 9\n"
-        #expect(MemoryInfo.refaulted(parsing: Array(text.utf8), pageSize: 4096) == 7 * 4096)
-        #expect(MemoryInfo.refaulted(parsing: Array("workingset_refault 5\n".utf8), pageSize: 4096) == 5 * 4096)
-        #expect(MemoryInfo.refaulted(parsing: []) == 0)
+            "workingset_nodes 1\nworkingset_refault_anon 3\nworkingset_refault_file 4\nworkingset_activate_anon 9\noom_kill 2\noom_kill_x 8\n"
+        #expect(VMStatistics(parsing: Array(text.utf8), pageSize: 4096).refaulted == 7 * 4096)
+        #expect(VMStatistics(parsing: Array("workingset_refault 5\n".utf8), pageSize: 4096).refaulted == 5 * 4096)
+        #expect(VMStatistics(parsing: []) == VMStatistics())
         let huge = "workingset_refault_anon 18446744073709551615\nworkingset_refault_file 2"
-        _ = MemoryInfo.refaulted(parsing: Array(huge.utf8))
+        _ = VMStatistics(parsing: Array(huge.utf8))
         let scratch = try Scratch()
         _ = try scratch.file("meminfo", "MemTotal: 9 kB\nMemAvailable: 8 kB\nSwapTotal: 7 kB\nSwapFree: 6 kB\n")
         let reader = try MemoryInfoReader(proc: ProcFS(root: scratch.path))
-        #expect(reader.refaulted() == 0)
+        #expect(reader.counters().refaulted == 0)
         _ = try scratch.file("vmstat", text)
-        #expect(reader.refaulted() == 7 * ProcessMemory.pageSize)
+        #expect(reader.counters().refaulted == 7 * ProcessMemory.pageSize)
+        #expect(reader.counters().oomKills == 2)
         #expect(try reader.read().swapFree == 6 << 10)
     }
 }

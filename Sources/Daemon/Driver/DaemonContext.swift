@@ -72,13 +72,15 @@ final class DaemonContext {
             events: events)
         instances = Instances(
             library: library, wakes: wakes, storage: storage, logbook: logbook, journal: journal, events: events)
+        let protection = MemoryProtection(runs: runs, memory: watch, containment: containment, journal: journal)
+        let kernelKills = KernelKills()
         memory = AppMemory(
             watch: watch,
             sampler: MemorySampler(
-                loop: loop, runs: runs, containment: containment, memory: watch, output: storage.output,
-                stored: storage.stored, events: events),
+                loop: loop, runs: runs, containment: containment, memory: watch, protection: protection,
+                kernelKills: kernelKills, output: storage.output, stored: storage.stored, events: events),
             footprints: FootprintMeter(loop: loop, runs: runs, events: events),
-            protection: MemoryProtection(runs: runs, memory: watch, containment: containment, journal: journal),
+            protection: protection, kernelKills: kernelKills,
             reclaimer: MemoryReclaimer(loop: loop, runs: runs, journal: journal, events: events),
             releaser: MemoryReleaser(loop: loop))
         background = BackgroundParts(

@@ -51,10 +51,7 @@ final class EffectPerformer: EffectPerforming {
         case .sockets(let app, .reject): context.wakes.sockets.rejectConnections(app)
         case .scheduleTimers(let app): context.wakes.timers.changed(app)
         case .subscribe(let app, let kinds): context.wakes.systemEvents.subscribe(app, kinds)
-        case .measureMemory:
-            context.memory.protection.refresh()
-            context.memory.kernelKills.look()
-            context.memory.sampler.measure()
+        case .measureMemory: context.memory.sampler.measure()
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
         }

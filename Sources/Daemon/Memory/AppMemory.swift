@@ -4,7 +4,7 @@ struct AppMemory {
     let sampler: MemorySampler
     let footprints: FootprintMeter
     let protection: MemoryProtection
-    let kernelKills = KernelKills()
+    let kernelKills: KernelKills
     let reclaimer: MemoryReclaimer
     let releaser: MemoryReleaser
 }

@@ -15,10 +15,10 @@ final class KernelKills {
         lastLook = known
     }
 
-    /// Called at each measurement of memory. Kills before the last one are not of apps: the daemon would know of the end.
-    func look() {
+    /// Called at each measurement of memory, with what it found. Kills before the last one are not of apps: the daemon would know of the end.
+    func measured(_ count: UInt64?) {
         known = max(known, lastLook)
-        lastLook = count() ?? lastLook
+        lastLook = count ?? lastLook
     }
 
     /// An app was ended by a SIGKILL that the daemon did not send.

@@ -11,6 +11,8 @@ final class MemoryProtection {
     private let journal: Journal
     /// What is set, in bytes.
     private var apps: [RunID: UInt64] = [:]
+    /// The memory of the machine, in bytes. 0: not read yet.
+    private var total: UInt64 = 0
     /// What is set for all apps together, in bytes.
     private var sum: UInt64 = 0
     private var isFailureLogged = false
@@ -26,24 +28,33 @@ final class MemoryProtection {
     func insert(_ run: RunID) {
         guard apps[run] == nil, runs[run]?.enclosure.hasMemoryController == true else { return }
         apps[run] = 0
-        refresh()
+        share()
     }
 
     /// The app left the foreground, or ended.
     func remove(_ run: RunID) {
         guard apps.removeValue(forKey: run) != nil else { return }
         attempt { try runs[run]?.enclosure.protectMemory(0) }
-        refresh()
+        share()
     }
 
     /// Called at each measurement of memory: the apps have grown.
-    func refresh() {
-        if apps.isEmpty, sum == 0 { return }
-        let total = memory.read().total
+    /// - Parameter total: the memory of the machine, in bytes.
+    func measured(_ sizes: [MemoryReading.Size], total: UInt64) {
+        self.total = total
+        if apps.isEmpty { return }
+        set { run in sizes.first { $0.run == run }?.bytes }
+    }
+
+    /// Shares what may be protected anew, after their number has changed.
+    private func share() {
+        if total == 0 { total = memory.read().total }
+        set { try? runs[$0]?.enclosure.footprint().bytes }
+    }
+
+    private func set(footprints: (RunID) -> UInt64?) {
         for (run, bytes) in apps {
-            guard let enclosure = runs[run]?.enclosure, let footprint = try? enclosure.footprint().bytes else {
-                continue
-            }
+            guard let enclosure = runs[run]?.enclosure, let footprint = footprints(run), footprint > 0 else { continue }
             let wanted = min(footprint, total / Self.share / UInt64(apps.count))
             // A small change is not worth a write.
             if wanted > bytes + bytes / 8 || wanted < bytes - bytes / 8 || bytes == 0 {

@@ -9,6 +9,8 @@ final class MemorySampler {
     private let runs: RunTable
     private let containment: Containment
     private let memory: MemoryWatch
+    private let protection: MemoryProtection
+    private let kernelKills: KernelKills
     private let output: OutputFiles
     private let stored: StoredDescriptors
     private unowned let events: any EventSink
@@ -23,10 +25,11 @@ final class MemorySampler {
     private var current: (run: RunID, measurement: FootprintMeasurement)?
 
     init(
-        loop: EventLoop, runs: RunTable, containment: Containment, memory: MemoryWatch, output: OutputFiles,
-        stored: StoredDescriptors, events: any EventSink
+        loop: EventLoop, runs: RunTable, containment: Containment, memory: MemoryWatch, protection: MemoryProtection,
+        kernelKills: KernelKills, output: OutputFiles, stored: StoredDescriptors, events: any EventSink
     ) {
         (self.loop, self.runs, self.containment, self.memory) = (loop, runs, containment, memory)
+        (self.protection, self.kernelKills) = (protection, kernelKills)
         (self.output, self.stored, self.events) = (output, stored, events)
     }
 
@@ -85,7 +88,10 @@ final class MemorySampler {
     }
 
     private func finish() {
-        var reading = memory.read().reading(sizes)
+        let numbers = memory.read()
+        kernelKills.measured(numbers.counters.oomKills)
+        protection.measured(sizes, total: numbers.total)
+        var reading = numbers.reading(sizes)
         reading.stored = stored.bytes { runs[$0] == nil }
         isMeasuring = false
         scan = nil

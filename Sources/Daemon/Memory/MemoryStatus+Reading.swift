@@ -16,7 +16,7 @@ extension MemoryStatus {
         totalBytes = numbers.total
         availableBytes = numbers.available
         perCPUBytes = numbers.perCPULists
-        refaultedBytes = numbers.refaulted
+        refaultedBytes = numbers.counters.refaulted
         if numbers.swapTotal > 0 { (swapTotalBytes, swapFreeBytes) = (numbers.swapTotal, numbers.swapFree) }
         limit = numbers.limit.map(MemoryLimitStatus.init)
         let tighter = numbers.limit.flatMap { $0.available < numbers.available ? $0 : nil }

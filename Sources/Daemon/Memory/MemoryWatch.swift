@@ -16,7 +16,7 @@ struct MemoryNumbers {
     var swapFree: UInt64 = 0
     /// `nil`: not counted.
     var perCPULists: UInt64?
-    var refaulted: UInt64 = 0
+    var counters = VMStatistics()
     var limit: MemoryLimit?
     var stalls: PressureStalls?
     /// Where `stalls` was read.
@@ -26,7 +26,7 @@ struct MemoryNumbers {
         var reading = MemoryReading(total: total, available: available, sizes: sizes)
         reading.swapTotal = swapTotal
         reading.swapFree = swapFree
-        reading.refaulted = refaulted
+        reading.refaulted = counters.refaulted
         reading.limit = limit.map {
             MemoryReading.Limit(group: $0.group, total: $0.total, available: $0.available, kills: $0.kills)
         }
@@ -76,7 +76,7 @@ final class MemoryWatch {
             (numbers.total, numbers.available) = (found.total, found.available)
             numbers.perCPULists = mayMatter(found) ? try? info?.perCPUPages() : nil
             numbers.available = min(found.total, found.available &+ (numbers.perCPULists ?? 0))
-            numbers.refaulted = info?.refaulted() ?? 0
+            numbers.counters = info?.counters() ?? VMStatistics()
         }
         readLimits(found ?? MemoryInfo(total: .max, available: .max, swapTotal: 0, swapFree: 0), &numbers)
         readStalls(&numbers)
