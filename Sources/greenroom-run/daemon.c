@@ -51,9 +51,15 @@ bool relay_send(int socket_, const char *message, size_t length, int descriptor)
     return sendmsg(socket_, &header, MSG_NOSIGNAL) == (ssize_t)length;
 }
 
+bool relay_ends_asleep(const struct relay *relay) {
+    return relay->has_no_input && (relay->has_no_output || relay->caller == CALLER_GONE);
+}
+
 void relay_describe(const struct relay *relay) {
     if (relay->protocol == MODEL_CONTEXT)
         relay_send(relay->socket, "L", 1, -1);
+    if (relay_ends_asleep(relay))
+        relay_send(relay->socket, "A", 1, -1);
 }
 
 ssize_t relay_receive(int socket_, char *message, size_t size, int descriptors[2]) {

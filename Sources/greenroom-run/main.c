@@ -263,17 +263,28 @@ static enum protocol protocol_of(const char *name) {
 }
 
 /// The caller is the process that has started this one. If it has ended already, this process has another parent by now, with another
-/// session: a process has the session of the one that starts it, unless it begins one of its own (credentials(7)).
+/// session: a process has the session of the one that starts it, unless it begins one of its own (credentials(7)). In its own session, and
+/// where the parent is process 1, which adopts, it cannot know.
 static void find_caller(struct relay *relay) {
     pid_t parent = getppid();
     relay->parent = (int)syscall(SYS_pidfd_open, parent, 0);
-    pid_t session = getsid(0);
-    relay->has_lost_parent = getppid() != parent || (parent > 0 && session != getpid() && getsid(parent) != session);
+    pid_t session = getsid(0), parents = getsid(parent);
+    if (getppid() != parent || (parents < 0 && errno == ESRCH))
+        relay->caller = CALLER_GONE;
+    // Outside the namespace, or a security module hides its session.
+    else if (parent == 0 || parents < 0)
+        relay->caller = CALLER_LIVES;
+    else if (session == getpid())
+        relay->caller = CALLER_UNKNOWN;
+    else if (parents != session)
+        relay->caller = CALLER_GONE;
+    else
+        relay->caller = parent == 1 ? CALLER_UNKNOWN : CALLER_LIVES;
 }
 
 int main(int argc, char **argv) {
     static struct relay relay = {
-        .folder = -1, .socket = -1, .freezer = -1, .killer = -1, .process = -1, .parent = -1, .hang_up = -1, .signals = -1, .terminal = -1,
+        .folder = -1, .socket = -1, .freezer = -1, .killer = -1, .process = -1, .parent = -1, .input = -1, .output = -1, .signals = -1, .terminal = -1,
         .name = ""};
     int i = 1;
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {

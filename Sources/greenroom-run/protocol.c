@@ -47,6 +47,7 @@ static struct {
     bool has_first; // message
     bool cannot_restore;
     bool can_hang_up; // the client's end of the input: it is no file
+    bool is_unread;   // the client has closed the output
 } state;
 
 static bool is_empty(const struct stream *stream) { return stream->begin == stream->end; }
@@ -119,9 +120,9 @@ bool protocol_is_busy(void) {
         || (state.protocol == MODEL_CONTEXT && state.cannot_restore);
 }
 
-bool protocol_client_left(void) {
+bool protocol_client_left(bool is_sure) {
     bool is_answered = !has_open(&state.in) && is_empty(&state.out) && !protocol_has_input();
-    return state.can_hang_up && state.in.from < 0 && (state.out.to < 0 || is_answered);
+    return state.can_hang_up && state.in.from < 0 && (is_sure ? state.out.to < 0 || is_answered : state.is_unread);
 }
 
 bool protocol_has_input(void) { return !is_empty(&state.in) || state.waiting_begin < state.waiting_end; }
@@ -234,6 +235,7 @@ bool protocol_step(const struct pollfd ready[PROTOCOL_ENDS]) {
         close_end(&state.out.to);
         close_end(&state.out.from);
         state.out.begin = state.out.end;
+        state.is_unread = true;
     }
     if (state.is_ended)
         return state.in.from >= 0 && state.out.to >= 0;

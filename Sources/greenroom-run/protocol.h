@@ -36,7 +36,7 @@ bool protocol_step(const struct pollfd ready[PROTOCOL_ENDS]);
 /// Whether the command has to stay awake: a request has no answer yet.
 bool protocol_is_busy(void);
 /// Whether nothing can use the command any more once the caller is gone: its input has hung up, and its output is not read, or there is
-/// no answer that could still be written to it.
-bool protocol_client_left(void);
+/// no answer that could still be written to it. Unless that is sure, its client must have stopped to read.
+bool protocol_client_left(bool is_sure);
 /// Whether there is something for a command that is ended.
 bool protocol_has_input(void);

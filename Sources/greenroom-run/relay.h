@@ -25,6 +25,8 @@ enum { MOST_SOCKETS = 8, MOST_SETTINGS = 64 };
 /// The longest message in either direction, in bytes.
 #define RELAY_LONGEST 8192
 
+enum caller { CALLER_LIVES, CALLER_UNKNOWN, CALLER_GONE };
+
 struct relay {
     bool quiet;
     bool keeps_children;
@@ -34,8 +36,11 @@ struct relay {
     int killer;      // cgroup.kill
     int process;     // a pidfd of the command
     int parent;      // a pidfd of the caller
-    bool has_lost_parent;
-    int hang_up;     // the command's standard input, once the caller is gone
+    enum caller caller;
+    int input;       // the command's standard input, unless the caller lives
+    int output;      // the command's standard output, once the input has hung up
+    bool has_no_input, has_no_output; // it has hung up
+    bool is_to_end;
     int signals;     // a signalfd
     int terminal;    // the controlling terminal
     pid_t child;
@@ -65,7 +70,10 @@ bool relay_release_children(const struct relay *relay);
 
 /// Connects to a daemon; -1 if none listens at the path.
 int relay_connect(const char *path);
-/// Tells the daemon what it has to know of a command: whether it may be started again, and whether what it leaves behind continues.
+/// Whether the command is to end when it sleeps: its caller is gone, and it gets no input any more; or nothing reads its output, either, and
+/// its caller may be gone.
+bool relay_ends_asleep(const struct relay *relay);
+/// Tells the daemon what it has to know of a command: whether it may be started again, and whether its next suspension ends it.
 void relay_describe(const struct relay *relay);
 /// Sends a message, with a descriptor if that is not -1.
 bool relay_send(int socket, const char *message, size_t length, int descriptor);

@@ -71,6 +71,7 @@ static void daemon_says(struct relay *relay) {
         relay->is_busy = false;
         break;
     case 'F':
+        relay->is_to_end = relay_ends_asleep(relay);
         terminal_take(relay);
         if (terminal_has_signalled(relay))
             wake(relay);
@@ -87,7 +88,7 @@ static void daemon_says(struct relay *relay) {
     }
 }
 
-/// The caller is gone, and so is the other end of standard input: nothing can use the command any more.
+/// The caller is gone, and nothing can use the command any more.
 static int end_all(struct relay *relay) {
     // The daemon ends everything when this process has ended. Or there is no command: the daemon had ended it.
     if (relay->socket >= 0 || relay->child <= 0)
@@ -101,20 +102,47 @@ static int end_all(struct relay *relay) {
     return FAILED;
 }
 
+/// Gets a standard stream of the command that can hang up; -1: it cannot. With a protocol the relay has the caller's streams itself.
+static int stream(const struct relay *relay, int number) {
+    struct stat status;
+    int found = relay->protocol ? -1 : (int)syscall(SYS_pidfd_getfd, relay->process, number, 0);
+    if (found >= 0 && (fstat(found, &status) < 0 || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))))
+        close_end(&found);
+    return found;
+}
+
+/// Has the daemon say when it suspends the command, which can read the end of its input before.
+static void end_asleep(struct relay *relay) {
+    tell(relay, "A");
+    wake(relay);
+}
+
 /// The caller is gone. That alone is normal (`nohup`, `&`): the end of standard input counts, too.
 static void parent_gone(struct relay *relay) {
     close_end(&relay->parent);
-    relay->has_lost_parent = true;
-    // The relay has the caller's streams itself.
-    if (relay->protocol)
-        return;
-    relay->hang_up = (int)syscall(SYS_pidfd_getfd, relay->process, 0, 0);
-    struct stat status;
-    if (relay->hang_up >= 0
-        && (fstat(relay->hang_up, &status) < 0 || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))) {
-        close(relay->hang_up);
-        relay->hang_up = -1;
-    }
+    relay->caller = CALLER_GONE;
+    if (relay->has_no_input)
+        end_asleep(relay);
+    else if (relay->input < 0)
+        relay->input = stream(relay, STDIN_FILENO);
+}
+
+/// The other end of standard input is gone. In `producer | greenroomctl run -- consumer >file &` of a script that has ended that is normal,
+/// too: the command ends when its output is not read, either, or when it sleeps.
+static void input_gone(struct relay *relay) {
+    close_end(&relay->input);
+    relay->has_no_input = true;
+    relay->output = stream(relay, STDOUT_FILENO);
+    if (relay->caller == CALLER_GONE)
+        end_asleep(relay);
+}
+
+/// The other ends of both streams are gone: the caller has ended, or has closed them and waits for the end of the command.
+static void output_gone(struct relay *relay) {
+    close_end(&relay->output);
+    relay->has_no_output = true;
+    if (relay->caller != CALLER_GONE)
+        end_asleep(relay);
 }
 
 /// Stops as the command did, so that the caller's shell sees a stopped job.
@@ -244,7 +272,8 @@ static int streams_ready(struct relay *relay, const struct pollfd ready[PROTOCOL
 }
 
 int relay_wait(struct relay *relay) {
-    enum { SIGNALS, DAEMON, PARENT, HANG_UP, STREAMS };
+    enum { SIGNALS, DAEMON, PARENT, INPUT, OUTPUT, STREAMS };
+    const short hang_up = POLLHUP | POLLERR | POLLNVAL;
     sigset_t all;
     sigfillset(&all);
     relay->retry = first_retry;
@@ -252,14 +281,17 @@ int relay_wait(struct relay *relay) {
     if (relay->signals < 0)
         return end_all(relay);
     // Before this process began.
-    if (relay->has_lost_parent)
+    if (relay->caller == CALLER_GONE)
         parent_gone(relay);
+    else if (relay->caller == CALLER_UNKNOWN)
+        relay->input = stream(relay, STDIN_FILENO);
     for (;;) {
         struct pollfd ready[STREAMS + PROTOCOL_ENDS] = {
             [SIGNALS] = {relay->signals, POLLIN, 0},
             [DAEMON] = {relay->socket, POLLIN, 0},
             [PARENT] = {relay->parent, POLLIN, 0},
-            [HANG_UP] = {relay->hang_up, 0, 0},
+            [INPUT] = {relay->input, 0, 0},
+            [OUTPUT] = {relay->output, 0, 0},
         };
         if (relay->protocol)
             protocol_poll(ready + STREAMS);
@@ -276,13 +308,21 @@ int relay_wait(struct relay *relay) {
             daemon_says(relay);
         if (ready[PARENT].revents)
             parent_gone(relay);
-        if (ready[HANG_UP].revents & (POLLHUP | POLLERR | POLLNVAL))
+        if (ready[INPUT].revents & hang_up)
+            input_gone(relay);
+        if (ready[OUTPUT].revents & hang_up)
+            output_gone(relay);
+        if (relay->is_to_end || (relay->caller == CALLER_GONE && relay->has_no_output))
             return end_all(relay);
         if (relay->protocol)
             status = streams_ready(relay, ready + STREAMS);
         if (status >= 0)
             return status;
-        if (relay->has_lost_parent && relay->protocol && protocol_client_left())
+        if (relay->caller == CALLER_GONE && relay->protocol && protocol_client_left(true))
             return end_all(relay);
+        if (relay->caller == CALLER_UNKNOWN && relay->protocol && !relay->has_no_output && protocol_client_left(false)) {
+            relay->has_no_input = true;
+            output_gone(relay);
+        }
     }
 }

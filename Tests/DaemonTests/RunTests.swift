@@ -168,7 +168,8 @@ struct RunTests {
         }
     }
 
-    /// A client that has ended before what it starts begins, as one that is killed just then.
+    /// A client that has ended before what it starts begins, as one that is killed just then. What it starts has the client's session, or its
+    /// own (`leader`).
     private static let earlyClient = #"""
         import os, sys
         try:
@@ -180,26 +181,48 @@ struct RunTests {
             os._exit(0)
         while os.getppid() == parent:
             os.sched_yield()
-        os.execv(sys.argv[1], sys.argv[1:])
+        if sys.argv[1] == "leader":
+            os.setsid()
+        os.execv(sys.argv[2], sys.argv[2:])
 
         """#
 
-    @Test(
-        "a command whose client was gone before it began ends when its input has hung up (L54)",
-        .enabled(if: TrafficStage.hasPython, "needs python3"), arguments: [[], ["--protocol=jsonrpc"]])
-    func clientGoneEarly(options: [String]) throws {
-        let daemon = try TestDaemon()
+    private func earlyClient(_ daemon: TestDaemon, _ session: String) throws -> [String] {
         try replaceFile(at: daemon.root + "/client.py", with: Array(Self.earlyClient.utf8))
+        return [TrafficStage.python, daemon.root + "/client.py", session]
+    }
+
+    @Test(
+        "a command whose client was gone before it began ends when its streams have hung up, or the input and it sleeps (L54)",
+        .enabled(if: TrafficStage.hasPython, "needs python3"),
+        arguments: [[], ["--protocol=jsonrpc"]], [("member", false), ("member", true), ("leader", true)])
+    func clientGoneEarly(options: [String], kind: (session: String, closesOutput: Bool)) throws {
+        let daemon = try TestDaemon()
         let program = "trap '' TERM HUP PIPE; echo ready; exec sleep 1000"
         let more = options + ["--name", "victim", "-p", "TerminateDeadlineSec=100ms"]
         let client = try RunClient(
-            daemon, ["sh", "-c", program], options: RunClient.soon + more,
-            by: [TrafficStage.python, daemon.root + "/client.py"])
+            daemon, ["sh", "-c", program], options: RunClient.soon + more, by: try earlyClient(daemon, kind.session))
         #expect(try client.line() == "ready")
         try daemon.waitUntil("run@victim", is: "suspended")
         client.closeInput()
+        if kind.closesOutput { client.closeOutput() }
         try daemon.eventually("nothing is left") { try daemon.listed().isEmpty }
         #expect(!daemon.isPopulated(command: "run@victim"))
+    }
+
+    @Test(
+        "what is left to read in a pipeline of a script that has ended is read (L54)",
+        .enabled(if: TrafficStage.hasPython, "needs python3"), arguments: ["member", "leader"])
+    func pipelineLeft(session: String) throws {
+        let daemon = try TestDaemon()
+        let result = daemon.root + "/result"
+        // It works for longer than a command has after the end of its caller.
+        let program = "echo ready; exec >\(result); n=0; while [ $n -lt 1000000 ]; do n=$((n + 1)); done; exec wc -c"
+        let client = try RunClient(daemon, ["sh", "-c", program], options: [], by: try earlyClient(daemon, session))
+        #expect(try client.line() == "ready")
+        try client.write([UInt8](repeating: 1, count: 50_000))
+        client.closeInput()
+        try daemon.eventually("all is counted") { TestDaemon.text(of: result).contains("50000") }
     }
 
     @Test(

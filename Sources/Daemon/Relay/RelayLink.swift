@@ -23,6 +23,8 @@ final class RelayLink {
     private(set) var isBusy = false
     /// The relay starts the command again if the daemon ends it while it sleeps (`--protocol=mcp`).
     private var canReturn = false
+    /// The relay ends the command when it is suspended.
+    private var endsAsleep = false
     /// Before its report the relay may have to take what the command leaves behind out of the group (`--keep-children`).
     var isToReport: Bool { isConnected && exitStatus == nil }
     private var receipt: Receipt?
@@ -81,6 +83,7 @@ final class RelayLink {
             wake()
         case "I": isBusy = false
         case "L": canReturn = true
+        case "A": endsAsleep = true
         case "t": returned()
         default: break
         }
@@ -152,7 +155,7 @@ final class RelayLink {
     // MARK: The terminal
 
     /// The command is frozen: from now on the relay receives the signals of the terminal.
-    func frozen() { if record.hasTerminal { connection?.send("F") } }
+    func frozen() { if record.hasTerminal || endsAsleep { connection?.send("F") } }
 
     /// Calls `body` once the command's group is the foreground group of the terminal again: otherwise a read of the terminal would stop it, or
     /// fail, which a shell takes for the end of its input.
