@@ -158,13 +158,19 @@ struct KernelOrderTests {
         count = 6
         #expect(kills.take())
         #expect(!kills.take())
-        // A kill of another program, long before.
+        // One whose memory takes a while, although memory is measured meanwhile.
+        let start = Duration.seconds(100)
+        kills.measured(count, at: start)
         count = 7
-        kills.measured(count)
-        kills.measured(count)
-        #expect(!kills.take())
+        for step in 1...9 { kills.measured(count, at: start + .milliseconds(100 * step)) }
+        #expect(kills.take())
+        // A kill of another program, long before.
         count = 8
-        kills.measured(count)
+        kills.measured(count, at: start + .seconds(6))
+        kills.measured(count, at: start + .seconds(12))
+        #expect(!kills.take())
+        count = 9
+        kills.measured(count, at: start + .seconds(18))
         #expect(kills.take())
     }
 

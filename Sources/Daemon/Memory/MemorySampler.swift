@@ -89,7 +89,7 @@ final class MemorySampler {
 
     private func finish() {
         let numbers = memory.read()
-        kernelKills.measured(numbers.counters.oomKills)
+        kernelKills.measured(numbers.counters.oomKills, at: EventLoop.now())
         protection.measured(sizes, total: numbers.total)
         var reading = numbers.reading(sizes)
         reading.stored = stored.bytes { runs[$0] == nil }
