@@ -208,7 +208,7 @@ enum Help {
         FILE is the configuration of an MCP client, such as .mcp.json, ~/.claude.json, mcp.json of Cursor or VS Code,
         settings.json of Zed, or ~/.codex/config.toml. Before the command of each server that is started as a command it puts
         'greenroomctl run --name SERVER --'; everything else in the file stays as it is. The difference is printed, and
-        the old file is kept as FILE.before-greenroom.
+        the old file is kept as FILE.before-greenroom, with --remove as FILE.with-greenroom.
         """
     }
 

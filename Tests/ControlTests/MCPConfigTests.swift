@@ -180,7 +180,7 @@ struct MCPConfigTests {
         let added = try run("mcp-config", file)
         #expect(
             added.status == 0 && added.output.contains("+{\"context_servers\"")
-                && added.output.contains("1 server start"))
+                && added.output.contains("1 server starts with"))
         #expect(try readText(file).contains("\"run\", \"--name\", \"a\""))
         #expect(try readText(file + ".before-greenroom") == Self.zed + "\n")
         var about = stat()
@@ -188,6 +188,8 @@ struct MCPConfigTests {
         #expect(try run("mcp-config", file).output == "\(file): nothing to change.\n")
         #expect(try run("mcp-config", file, "--remove").status == 0)
         #expect(try readText(file) == Self.zed + "\n")
+        #expect(try readText(file + ".before-greenroom") == Self.zed + "\n")
+        #expect(try readText(file + ".with-greenroom").contains("\"run\", \"--name\", \"a\""))
         let wrong = try run("mcp-config", "/dev/null")
         #expect(wrong.status == 1 && wrong.errors.contains("expected a regular file"))
     }

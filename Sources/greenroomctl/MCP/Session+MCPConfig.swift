@@ -5,8 +5,8 @@ import Posix
 
 /// `mcp-config`: puts `greenroomctl run` before the servers in the configuration of an MCP client, or takes it out again.
 extension Session {
-    /// What the old text is kept in.
-    private static let copySuffix = ".before-greenroom"
+    /// What the old text is kept in: the user's own, and the one with `greenroomctl run`.
+    private static let (copySuffix, removedSuffix) = (".before-greenroom", ".with-greenroom")
     /// The largest configuration, in bytes. A client that keeps its history in the same file has some MiB.
     private static let maximumSize = 64 << 20
 
@@ -32,14 +32,17 @@ extension Session {
             try wantsJSON ? show(document(file, [], copy: nil)) : show("\(escaped(file)): \(none).\n")
             return 0
         }
-        let copy = file + Self.copySuffix
+        let copy = file + (removes ? Self.removedSuffix : Self.copySuffix)
         try replace(copy, like: file, bytes)
         try replace(file, like: file, changed.bytes)
         if wantsJSON { return try showed(document(file, changed.names, copy: copy)) }
         try showDifference(copy, file)
-        let what = removes ? "no longer start" : "start"
+        let count = changed.names.count
+        let what =
+            count == 1
+            ? "1 server \(removes ? "no longer " : "")starts" : "\(count) servers \(removes ? "no longer " : "")start"
         try show(
-            "\(changed.names.count == 1 ? "1 server" : "\(changed.names.count) servers") \(what) with 'greenroomctl run'. "
+            "\(what) with 'greenroomctl run'. "
                 + "The old file is \(escaped(copy)). Restart the client.\n")
         return 0
     }
