@@ -137,6 +137,8 @@ package struct YieldBudget: Hashable, Sendable {
     package static let burst = Duration.milliseconds(2)
     /// The part of the time that may be left to others without end.
     private static let part = 20
+    /// More is not counted: a machine that is paused during a yield has used no processor.
+    private static let most = Duration.seconds(1)
 
     private var used = Duration.zero
     private var last = Duration.zero
@@ -151,5 +153,5 @@ package struct YieldBudget: Hashable, Sendable {
     }
 
     /// The processor was left to others for this time.
-    package mutating func yielded(for time: Duration) { used += time }
+    package mutating func yielded(for time: Duration) { used = min(used + time, Self.most) }
 }

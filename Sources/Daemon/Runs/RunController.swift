@@ -245,7 +245,8 @@ final class RunController {
         do {
             context.background.work.restoreRests(of: id)
             try enclosure.thaw()
-            context.loop.yieldProcessor()
+            // One that is throttled still would get nothing of it.
+            if hasBackgroundWeights != true { context.loop.yieldProcessor() }
         } catch {
             return logWarning("\(error)")
         }
