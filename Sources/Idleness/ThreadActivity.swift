@@ -19,8 +19,8 @@ package enum ThreadActivity: Hashable, Sendable {
     case stopped
     case waiting(Wait)
     /// It continues a call that a freeze has interrupted. The kernel shows the call's arguments, but not which call it is
-    /// (restart_syscall(2)).
-    case restarted(arguments: [UInt64])
+    /// (restart_syscall(2)). `wait`: what it waits for as far as it shows now; `nil`: when it is due follows only from an earlier look.
+    case restarted(arguments: [UInt64], wait: Wait? = nil)
     /// In a call whose end is not visible while the program is frozen: a blocked write, open(2) of a FIFO, a semaphore.
     case unwatched(call: Int)
     /// What it does, or for how long, cannot be read: the program of another user, for example.

@@ -133,9 +133,11 @@ package struct WaitHistory: Sendable {
                 } else {
                     waits[sighting.thread] = wait.hasBeginning ? wait : begunSinceLastLook(wait, now)
                 }
-            case .restarted(let arguments):
+            case .restarted(let arguments, let wait):
                 if let before = before ?? interrupted[sighting.thread], before.arguments == arguments {
                     waits[sighting.thread] = before
+                } else {
+                    waits[sighting.thread] = wait
                 }
             case .running, .uninterruptible, .stopped, .unwatched, .unreadable: break
             }

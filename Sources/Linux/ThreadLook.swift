@@ -49,7 +49,9 @@ struct ThreadReader {
     }
 
     private func activity(of thread: Int32, in call: ShownCall, of pid: Int32) throws(SystemError) -> ThreadActivity {
-        if call.number == WatchedCall.restart { return .restarted(arguments: call.arguments) }
+        if call.number == WatchedCall.restart {
+            return .restarted(arguments: call.arguments, wait: continuedWait(thread, call.arguments, of: pid))
+        }
         guard let watched = WatchedCall.all[call.number], isWatched(call, watched, of: pid) else {
             if let stat = try proc.thread(thread, of: pid), stat.isUninterruptible { return .uninterruptible }
             return .unwatched(call: call.number)
@@ -71,6 +73,17 @@ struct ThreadReader {
         case .none, .unknown: break
         }
         return .waiting(wait)
+    }
+
+    /// The wait that a thread continues, for a daemon that has not seen its beginning. Where it sleeps in the kernel shows which call it is
+    /// in (proc_pid_wchan(5)). That is enough where the call has no timeout, or one that is a time.
+    private func continuedWait(_ thread: Int32, _ arguments: [UInt64], of pid: Int32) -> Wait? {
+        guard let function = (try? proc.readRecord("task/\(thread)/wchan", of: pid, limit: 64)).flatMap({ $0 }),
+            let number = WatchedCall.continued(in: function),
+            let found = try? activity(of: thread, in: ShownCall(number: number, arguments: arguments), of: pid),
+            case .waiting(let wait) = found, wait.due == nil || wait.isUntilTime
+        else { return nil }
+        return wait
     }
 
     /// Whether the end of a wait can be seen from outside.

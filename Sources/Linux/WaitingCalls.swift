@@ -73,6 +73,14 @@ struct WatchedCall {
         self.keepsRest = keepsRest
     }
 
+    /// The call that a thread continues which sleeps in a function of the kernel. Of the calls that are continued with restart_syscall(2) the
+    /// others are not known by it: nanosleep and clock_nanosleep have their arguments in different positions.
+    static func continued(in function: [UInt8]) -> Int? {
+        if function.starts(with: "futex_".utf8) { return futexCall }
+        let isPoll = ["poll_schedule_timeout", "do_sys_poll", "do_poll"].contains { function.starts(with: $0.utf8) }
+        return isPoll ? pollCall : nil
+    }
+
     /// The same numbers on all architectures.
     private static let common: [Int: WatchedCall] = [441: WatchedCall("epoll_pwait2", .timespec(3))]
 
@@ -81,6 +89,7 @@ struct WatchedCall {
     #if arch(x86_64)
         static let restart = 219
         static let futexCall = 202
+        static let pollCall: Int? = 7
         private static let own: [Int: WatchedCall] = [
             0: WatchedCall("read", descriptor: 0), 19: WatchedCall("readv", descriptor: 0),
             43: WatchedCall("accept", descriptor: 0), 288: WatchedCall("accept4", descriptor: 0),
@@ -100,6 +109,7 @@ struct WatchedCall {
     #elseif arch(arm64)
         static let restart = 128
         static let futexCall = 98
+        static let pollCall: Int? = nil
         private static let own: [Int: WatchedCall] = [
             63: WatchedCall("read", descriptor: 0), 65: WatchedCall("readv", descriptor: 0),
             202: WatchedCall("accept", descriptor: 0), 242: WatchedCall("accept4", descriptor: 0),

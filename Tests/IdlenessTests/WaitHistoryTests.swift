@@ -202,6 +202,19 @@ struct WaitHistoryTests {
         #expect(program.look(.restarted(arguments: [2])).work == .unreadable)
     }
 
+    @Test("a wait that no look has seen before it was interrupted is known if it shows when it is due")
+    func continued() {
+        var program = Program()
+        guard case .waiting(var wait) = program.wait(.seconds(3600)) else { return }
+        wait.isUntilTime = true
+        let verdict = program.look(.restarted(arguments: wait.arguments, wait: wait))
+        #expect(verdict.work == nil && verdict.due == wait.due)
+        // What earlier looks have seen is more exact.
+        var later = wait
+        later.due = wait.due.map { $0 + .seconds(9) }
+        #expect(program.look(.restarted(arguments: wait.arguments, wait: later)).due == wait.due)
+    }
+
     @Test("a wait that is over and has not ended is work")
     func overdue() {
         var program = Program()

@@ -264,6 +264,23 @@ struct WorkLookTests {
     }
 
     @Test(
+        "a wait that was stopped is known without an earlier look, if its end is a time or does not come by itself (L51)",
+        .enabled(if: hasPython),
+        arguments: [("threading.Event().wait(1000)", true), ("select.poll().poll()", false)])
+    func continued(_ program: String, hasTimer: Bool) throws {
+        let subject = try Subject(python: "import threading; " + program)
+        _ = try subject.number()
+        try eventually("it waits") { try subject.look().waits.work == nil }
+        try subject.stop()
+        try subject.process.signal(SIGCONT)
+        try eventually("it waits again") { try ProcFS().stat(of: subject.process.pid)?.state == UInt8(ascii: "S") }
+        try eventually("it is seen to wait") {
+            let waits = try subject.look().waits
+            return waits.work == nil && (waits.due != nil) == hasTimer
+        }
+    }
+
+    @Test(
         "the rest of a timeout that the kernel would begin anew is written before a thaw (L51)",
         .enabled(if: hasPython), arguments: ["select.select([l], [], [], 1000)", "signal.pause()"])
     func keptRest(_ program: String) throws {
