@@ -39,8 +39,8 @@ struct relay {
     enum caller caller;
     int input;       // the command's standard input, unless the caller lives
     int output;      // the command's standard output, once the input has hung up
-    bool has_no_input, has_no_output; // it has hung up
-    bool is_to_end;
+    bool has_no_input, has_no_output; // the stream has hung up
+    bool is_to_end;  // the command was suspended, and `relay_ends_asleep`
     int signals;     // a signalfd
     int terminal;    // the controlling terminal
     pid_t child;

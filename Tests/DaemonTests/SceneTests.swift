@@ -139,7 +139,7 @@ struct SceneTests {
     }
 
     @Test(
-        "of 3,000 scenes that an app begins at once the first 31 are accepted beside main, the others refused; the log stays short (L34)"
+        "of 10,000 scenes that an app begins at once the first 31 are accepted beside main, the others refused; the log stays short (L34)"
     )
     func flood() throws {
         let root = try TestDaemon.makeFolder()
@@ -153,8 +153,7 @@ struct SceneTests {
             call.body.put("")
             return call
         }
-        let count = 3_000
-        let bytes = (1...count).flatMap { number -> [UInt8] in
+        let bytes = (1...10_000).flatMap { number -> [UInt8] in
             var call = call(number)
             // No answer is expected.
             call.flags = 1
@@ -174,7 +173,7 @@ struct SceneTests {
         }
         #expect(answers > 1)
         // Calls may still wait, and then others are refused.
-        var serial = count + 1
+        var serial = 10_001
         var answer: RawSelfClient.Reply
         repeat {
             try raw.send(call(serial).bytes)

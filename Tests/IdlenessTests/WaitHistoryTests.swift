@@ -205,7 +205,10 @@ struct WaitHistoryTests {
     @Test("a wait that no look has seen before it was interrupted is known if it shows when it is due")
     func continued() {
         var program = Program()
-        guard case .waiting(var wait) = program.wait(.seconds(3600)) else { return }
+        guard case .waiting(var wait) = program.wait(.seconds(3600)) else {
+            Issue.record("it does not wait")
+            return
+        }
         wait.isUntilTime = true
         let verdict = program.look(.restarted(arguments: wait.arguments, wait: wait))
         #expect(verdict.work == nil && verdict.due == wait.due)
