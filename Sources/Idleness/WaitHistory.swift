@@ -113,6 +113,11 @@ package struct WaitHistory: Sendable {
         last.compactMap { thread, wait in wait.due == nil ? nil : (thread, wait) }
     }
 
+    /// Whether an earlier look has seen the wait that this thread continues.
+    package func knows(_ thread: Int, _ arguments: [UInt64]) -> Bool {
+        (last[thread] ?? interrupted[thread])?.arguments == arguments
+    }
+
     package var hasTicks: Bool { !ticks.isEmpty }
 
     /// The threads that have waited in ticks.

@@ -15,6 +15,8 @@ struct ThreadReader {
     let clocks: SchedulerClocks
     /// CLOCK_MONOTONIC
     let now: Duration
+    /// Of earlier looks.
+    var history = WaitHistory()
 
     /// Looks at a thread: 3 µs, and 10 µs if its wait has a timeout.
     func look(atThread thread: Int32, of pid: Int32) throws(SystemError) -> ThreadLook {
@@ -50,7 +52,9 @@ struct ThreadReader {
 
     private func activity(of thread: Int32, in call: ShownCall, of pid: Int32) throws(SystemError) -> ThreadActivity {
         if call.number == WatchedCall.restart {
-            return .restarted(arguments: call.arguments, wait: continuedWait(thread, call.arguments, of: pid))
+            let isKnown = history.knows(Int(thread), call.arguments)
+            let wait = isKnown ? nil : continuedWait(thread, call.arguments, of: pid)
+            return .restarted(arguments: call.arguments, wait: wait)
         }
         guard let watched = WatchedCall.all[call.number], isWatched(call, watched, of: pid) else {
             if let stat = try proc.thread(thread, of: pid), stat.isUninterruptible { return .uninterruptible }

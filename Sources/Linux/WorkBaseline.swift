@@ -35,7 +35,7 @@ package struct WorkBaseline {
     /// At the last look, or when its stay in the background began; `nil`: there is nothing to compare with.
     private var processes: Set<Int32>?
     private var lastUnsent: UInt64 = 0
-    private var waits = WaitHistory()
+    private(set) var waits = WaitHistory()
     private var pipes: Set<UInt64> = []
     private var transfers: Transfers?
     /// How much read(2) had returned at the last look; `nil`: that is not known.

@@ -54,7 +54,7 @@ package final class WorkLook {
         proc: ProcFS = ProcFS()
     ) {
         self.isFrozen = isFrozen
-        reader = ThreadReader(proc: proc, clocks: clocks, now: now)
+        reader = ThreadReader(proc: proc, clocks: clocks, now: now, history: baseline.waits)
         let processes = members.processes.prefix(Self.mostProcesses)
         var findings = WorkFindings(began: now, processes: members.processes, cpu: members.cpu)
         if processes.count < members.processes.count {

@@ -28,14 +28,14 @@ final class MemoryProtection {
     func insert(_ run: RunID) {
         guard apps[run] == nil, runs[run]?.enclosure.hasMemoryController == true else { return }
         apps[run] = 0
-        share()
+        renew()
     }
 
     /// The app left the foreground, or ended.
     func remove(_ run: RunID) {
         guard apps.removeValue(forKey: run) != nil else { return }
         attempt { try runs[run]?.enclosure.protectMemory(0) }
-        share()
+        renew()
     }
 
     /// Called at each measurement of memory: the apps have grown.
@@ -43,16 +43,16 @@ final class MemoryProtection {
     func measured(_ sizes: [MemoryReading.Size], total: UInt64) {
         self.total = total
         if apps.isEmpty { return }
-        set { run in sizes.first { $0.run == run }?.bytes }
+        protect { run in sizes.first { $0.run == run }?.bytes }
     }
 
     /// Shares what may be protected anew, after their number has changed.
-    private func share() {
+    private func renew() {
         if total == 0 { total = memory.read().total }
-        set { try? runs[$0]?.enclosure.footprint().bytes }
+        protect { try? runs[$0]?.enclosure.footprint().bytes }
     }
 
-    private func set(footprints: (RunID) -> UInt64?) {
+    private func protect(footprints: (RunID) -> UInt64?) {
         for (run, bytes) in apps {
             guard let enclosure = runs[run]?.enclosure, let footprint = footprints(run), footprint > 0 else { continue }
             let wanted = min(footprint, total / Self.share / UInt64(apps.count))

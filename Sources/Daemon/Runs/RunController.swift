@@ -245,7 +245,7 @@ final class RunController {
         do {
             context.background.work.restoreRests(of: id)
             try enclosure.thaw()
-            // One that is throttled still would get nothing of it.
+            // An app that is still throttled would not run.
             if hasBackgroundWeights != true { context.loop.yieldProcessor() }
         } catch {
             return logWarning("\(error)")
